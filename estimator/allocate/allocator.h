@@ -1,0 +1,103 @@
+// Allocator: a model of PyTorch's CUDA allocators, fed event by event, usable on its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "estimator/allocate/options.h"
+#include "estimator/allocate/stats.h"
+#include "estimator/allocate/trace.h"
+#include "estimator/base/bytes.h"
+
+namespace headroom {
+
+/// Handle of one live allocation. Reused after the block was freed.
+enum class BlockId : std::uint32_t {
+  null = 0xffff'fffe,           ///< of zero bytes: PyTorch hands out a null pointer; may be freed, counts nowhere
+  out_of_memory = 0xffff'ffff,  ///< refused: see Allocator::last_oom
+};
+
+/// The card below the allocator.
+struct AllocatorDevice {
+  Bytes total{};    ///< totalGlobalMem; 0: without limit
+  Bytes outside{};  ///< what context, libraries and other processes hold of it
+  int index = 0;    ///< "GPU 0" in texts
+};
+
+/// One refused request, with what PyTorch would print.
+struct OutOfMemory {
+  Bytes requested{};    ///< asked for
+  Bytes rounded{};      ///< the block's size
+  Bytes segment{};      ///< "Tried to allocate": the segment that was asked of the driver
+  Bytes device_free{};  ///< at that time, as the driver says
+  std::string text;     ///< torch.OutOfMemoryError's message
+};
+
+/// Where new memory lies. The driver's choice decides ties between equal free blocks, nothing else.
+class AddressModel {
+ public:
+  virtual ~AddressModel() = default;
+  /// Address of a new cudaMalloc segment of `size` bytes.
+  virtual Address place_segment(std::int64_t size) = 0;
+  virtual void remove_segment(Address address, std::int64_t size) = 0;
+  /// Address of a new reservation of address space for an expandable segment.
+  virtual Address place_reservation(std::int64_t size) = 0;
+};
+
+/// Measured on driver 580 (truth/probes/whole_runs): chunks of 32 MiB downwards, smaller segments fill the rest of a
+/// chunk, tightest first.
+std::unique_ptr<AddressModel> driver_addresses();
+
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+
+  /// torch.empty of `requested` bytes while `stream` is current. Never throws for lack of memory: BlockId::out_of_memory.
+  virtual BlockId allocate(Bytes requested, Stream stream = 0, PoolId pool = 0) = 0;
+  /// The owner lets go. The block is free at once, unless record_stream was called for it: then it stays active until
+  /// `complete`, `synchronize` or a retry after a failed cudaMalloc.
+  virtual void free(BlockId block) = 0;
+  /// Tensor.record_stream: `stream` uses the block too.
+  virtual void record_stream(BlockId block, Stream stream) = 0;
+  /// The other streams are done with a block that was freed while they used it. Nothing for a block that is not
+  /// waiting.
+  virtual void complete(BlockId block) = 0;
+  /// torch.cuda.synchronize() and the next poll: completes all that wait.
+  virtual void synchronize() = 0;
+  /// torch.cuda.empty_cache().
+  virtual void empty_cache() = 0;
+  /// torch.cuda.set_per_process_memory_fraction; `fraction` in [0, 1]. Needs a device with a total.
+  virtual void set_memory_fraction(double fraction) = 0;
+
+  /// The block's address and its size in the allocator (rounded; whole when it was not worth splitting).
+  virtual Address address(BlockId block) const = 0;
+  virtual Bytes block_size(BlockId block) const = 0;
+  /// Segments and blocks in address order, as torch.cuda.memory_snapshot().
+  virtual std::vector<SegmentRecord> segments() const = 0;
+
+  const MemoryStats& stats() const { return stats_; }
+  Bytes allocated() const { return Bytes(stats_.allocated_bytes.all.current); }
+  Bytes reserved() const { return Bytes(stats_.reserved_bytes.all.current); }
+  Bytes peak_allocated() const { return Bytes(stats_.allocated_bytes.all.peak); }
+  Bytes peak_reserved() const { return Bytes(stats_.reserved_bytes.all.peak); }
+  /// torch.cuda.reset_peak_memory_stats().
+  void reset_peaks() { stats_.reset_peaks(); }
+
+  /// The last refused request; the text is made on demand only.
+  virtual OutOfMemory last_oom() const = 0;
+
+  /// From now on events are appended to `trace` (not owned; null: no more).
+  void set_trace(Trace* trace) { trace_ = trace; }
+
+ protected:
+  MemoryStats stats_;
+  Trace* trace_ = nullptr;
+};
+
+/// The allocator that `options.backend` names. `addresses` null: `driver_addresses()`.
+std::unique_ptr<Allocator> make_allocator(const AllocatorOptions& options, const AllocatorDevice& device = {},
+                                          std::unique_ptr<AddressModel> addresses = nullptr);
+
+}  // namespace headroom

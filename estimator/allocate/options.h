@@ -1,0 +1,45 @@
+// AllocatorOptions: PYTORCH_ALLOC_CONF, parsed as PyTorch parses it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "estimator/base/bytes.h"
+
+namespace headroom {
+
+/// torch.__version__'s first two numbers.
+struct TorchVersion {
+  int major = 2;
+  int minor = 11;
+  friend auto operator<=>(const TorchVersion&, const TorchVersion&) = default;
+};
+
+enum class AllocatorBackend : std::uint8_t { native, cuda_malloc_async };
+
+/// Options that decide where bytes go. Keys that PyTorch takes but that change no device memory (pinned_*,
+/// release_lock_on_cudamalloc) are checked by the parser and not kept.
+struct AllocatorOptions {
+  static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+
+  AllocatorBackend backend = AllocatorBackend::native;
+  bool expandable_segments = false;
+  std::int64_t max_split_size = unlimited;                ///< bytes
+  std::int64_t max_non_split_rounding = 20 * MiB;         ///< bytes
+  std::int64_t large_segment_size = 20 * MiB;             ///< bytes; segments for requests of 1 to 10 MiB
+  double garbage_collection_threshold = 0;                ///< 0: off
+  double per_process_memory_fraction = 1;                 ///< of the device's total
+  bool throw_on_cudamalloc_oom = false;
+  /// By power of two of the request, entry 0 for everything below 2 MiB, 15 from 32 GiB on; 0 and 1: off.
+  std::array<std::int64_t, 16> roundup_power2_divisions{};
+  TorchVersion torch;
+};
+
+/// Parses the value of PYTORCH_ALLOC_CONF for one PyTorch version. Throws Error (usage) where PyTorch refuses the text,
+/// with PyTorch's words.
+AllocatorOptions parse_allocator_options(std::string_view text, TorchVersion torch = {});
+
+}  // namespace headroom
