@@ -68,6 +68,8 @@ class Allocator {
   virtual void synchronize() = 0;
   /// torch.cuda.empty_cache().
   virtual void empty_cache() = 0;
+  /// The CUDA graphs or MemPool that used a private pool are gone: its memory may go back when the cache is emptied.
+  virtual void retire_pool(PoolId pool) = 0;
   /// torch.cuda.set_per_process_memory_fraction; `fraction` in [0, 1]. Needs a device with a total.
   virtual void set_memory_fraction(double fraction) = 0;
 

@@ -1,0 +1,168 @@
+// Shadow: eager PyTorch without the numbers. The machine that turns a step into a Trace.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "estimator/base/diagnostic.h"
+#include "estimator/program/scenario.h"
+#include "estimator/shadow/autograd.h"
+#include "estimator/shadow/operator.h"
+#include "estimator/shadow/recorder.h"
+#include "estimator/shadow/tables/aten_table.h"
+#include "estimator/shadow/trace.h"
+#include "estimator/shadow/value.h"
+#include "estimator/step/machine.h"
+
+namespace headroom::shadow {
+
+/// What the card and the libraries decide. Built from Scenario::device and a Profile.
+struct DeviceFacts {
+  int sm_count = 132;
+  int threads_per_sm = 2048;
+  int compute_major = 9;
+  int compute_minor = 0;
+  Bytes cublas_workspace{32 * MiB};   ///< per thread that ran a GEMM: 32 MiB on Hopper, 8 MiB + 128 KiB elsewhere
+  Bytes cublaslt_workspace{1 * MiB};  ///< one, once a linear with bias ran (2.11)
+  AttentionBackend attention = AttentionBackend::automatic;
+  bool tf32 = false;                  ///< torch.backends.cuda.matmul.allow_tf32
+};
+
+class CheckpointFrame;
+
+class Shadow final : public Machine {
+ public:
+  Shadow(const aten::Table& table, const DeviceFacts& device);
+  ~Shadow() override;
+
+  // ---- Machine -----------------------------------------------------------------------------------------------------
+  void reserve_slots(std::size_t count) override;
+  void create(SlotId slot, const TensorSpec& spec) override;
+  void call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs, const Site& site) override;
+  void assign(SlotId to, SlotId from) override;
+  void drop(SlotId slot) override;
+  bool holds(SlotId slot) const override;
+  Dims sizes(SlotId slot) const override;
+  DType dtype(SlotId slot) const override;
+  void backward(SlotId loss) override;
+  bool has_grad(SlotId parameter) const override;
+  void load_grad(SlotId to, SlotId parameter) override;
+  void clear_grad(SlotId parameter) override;
+  void set_grad_enabled(bool on) override { grad_enabled_ = on; }
+  void enter_autocast(DType dtype) override;
+  void leave_autocast() override;
+  void suspend_autocast() override;
+  void resume_autocast() override;
+  void enter_checkpoint(const CheckpointSegment& segment) override;
+  void leave_checkpoint() override;
+  void phase(Phase phase, int step) override;
+  void purpose(Category category) override { recorder_.purpose = category; }
+
+  /// The finished trace. Everything still held stays held; call once.
+  Trace take_trace();
+  Diagnostics diagnostics;
+
+  // ---- for rules: calling operators --------------------------------------------------------------------------------
+
+  /// Runs an operator by full name, as C++ code inside PyTorch calls `at::add(...)`: autocast and autograd apply unless
+  /// a kernel is at work.
+  Outputs dispatch(std::string_view op, std::span<const Value> args);
+  template <class... A>
+  Outputs all(std::string_view op, A&&... args) {
+    const std::array<Value, sizeof...(A)> values{Value(std::forward<A>(args))...};
+    return dispatch(op, values);
+  }
+  /// The same for an operator with one result.
+  template <class... A>
+  Tensor one(std::string_view op, A&&... args) {
+    Outputs out = all(op, std::forward<A>(args)...);
+    return std::move(out[0]).take_tensor();
+  }
+
+  // ---- for kernels: making tensors ---------------------------------------------------------------------------------
+
+  Tensor empty(const Dims& sizes, DType dtype);
+  Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype);
+  /// preserve_format: dense strides are kept, others become dense in the same order.
+  Tensor empty_like(const Tensor& t, DType dtype = DType::undefined);
+  Tensor empty_like_contiguous(const Tensor& t, DType dtype = DType::undefined);
+  /// A tensor on the CPU: no device bytes.
+  Tensor host_tensor(const Dims& sizes, DType dtype);
+  /// Another tensor on the same storage (a view, or the result of an in-place call).
+  Tensor alias(const Tensor& t, const Dims& sizes, const Dims& strides, std::int64_t offset);
+  Tensor alias(const Tensor& t) { return alias(t, t->sizes, t->strides, t->offset); }
+  /// `t` itself when contiguous, else a contiguous copy (below autograd).
+  Tensor contiguous(const Tensor& t);
+  /// A block without a tensor: a kernel's scratch.
+  Ref<Storage> scratch(Bytes bytes);
+  /// A library's workspace (cuBLAS, cuDNN).
+  Ref<Storage> workspace(Bytes bytes);
+  /// Takes this thread's cuBLAS workspace the first time a GEMM runs on it; it stays for the life of the process.
+  void use_cublas();
+  void use_cublaslt();
+
+  const DeviceFacts& device() const { return device_; }
+  const aten::Table& table() const { return table_; }
+  Recorder& recorder() { return recorder_; }
+  bool grad_enabled() const { return grad_enabled_ && below_autograd_ == 0; }
+  bool below_autograd() const { return below_autograd_ > 0; }
+  bool training_thread() const { return !on_autograd_thread_; }
+  DType autocast_dtype() const { return autocast_suspended_ ? DType::undefined : autocast_; }
+  /// An operator went the generic way: named once, with what the figure may be short by.
+  void note_generic(std::string_view op, Bytes bound);
+
+  struct Entry;  ///< an operator as the dispatcher knows it: schema, rule, derivative, cast policy
+  const Entry& entry(std::string_view op);
+  /// Chooses the overload of `base` ("mul") that accepts `args`, as C++ overload resolution would; null when none does.
+  const Entry* resolve(std::string_view base, std::span<const Value> args);
+  Outputs dispatch(const Entry& e, std::span<const Value> args);
+
+  std::uint64_t next_sequence() { return ++sequence_; }
+
+ private:
+  friend class SavedVariable;
+  friend class BackwardScope;
+  friend class CheckpointFrame;
+  friend void run_backward(Shadow&, const Tensor&, Tensor);
+
+  Outputs run_autograd(const Entry& e, std::span<const Value> args);
+  Outputs run_kernel(const Entry& e, std::span<const Value> args);
+  void cast_arguments(const Entry& e, std::vector<Value>& args);
+  Value cached_cast(const Value& v, DType to);
+  Value value_of(const Arg& a) const;
+
+  const aten::Table& table_;
+  DeviceFacts device_;
+  Trace trace_;
+  Recorder recorder_;
+  std::vector<Value> slots_;
+  std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;
+
+  bool grad_enabled_ = true;
+  int below_autograd_ = 0;
+  bool on_autograd_thread_ = false;
+  std::uint64_t sequence_ = 0;
+  std::uint32_t visits_ = 0;
+
+  DType autocast_ = DType::undefined;
+  int autocast_depth_ = 0;
+  int autocast_suspended_ = 0;
+  std::vector<std::pair<TensorImpl*, Tensor>> cast_cache_;
+
+  std::shared_ptr<CheckpointFrame> checkpoint_;  ///< packing (forward or rerun) while set
+  std::array<Ref<Storage>, 2> cublas_;
+  Ref<Storage> cublaslt_;
+  std::vector<std::string> noted_;
+};
+
+/// Runs its scope below autograd and autocast, as AutoDispatchBelowAutograd does for kernels.
+class KernelScope;
+
+}  // namespace headroom::shadow
