@@ -37,9 +37,11 @@ enum class DType : std::uint8_t {
   f8e8m0 = 24,
   u2 = 25,
   i2 = 26,
+  f6e2m3 = 27,
+  f6e3m2 = 28,
 };
 
-constexpr bool known_dtype(std::int64_t code) { return code >= 1 && code <= 26; }
+constexpr bool known_dtype(std::int64_t code) { return code >= 1 && code <= 28; }
 
 /// Bits of one element; 0 for strings and undefined, which have no size on a GPU.
 constexpr int bits_of(DType t) {
@@ -51,6 +53,8 @@ constexpr int bits_of(DType t) {
     case DType::u4:
     case DType::i4:
     case DType::f4e2m1: return 4;
+    case DType::f6e2m3:
+    case DType::f6e3m2: return 6;
     case DType::u8:
     case DType::i8:
     case DType::b8:

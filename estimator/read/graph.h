@@ -74,7 +74,7 @@ struct NodeMetadata {
 struct Node {
   std::string_view name;
   std::string_view op_type;
-  std::string_view domain;  ///< "" for the standard domain, also when the file says "ai.onnx"
+  std::string_view domain;           ///< "" for the standard domain, also when the file says "ai.onnx"
   std::span<const ValueId> inputs;   ///< an absent optional is an invalid id
   std::span<const ValueId> outputs;  ///< likewise
   std::span<const Attribute> attributes;
@@ -134,15 +134,15 @@ struct GraphValue {
 
 struct Initializer {
   ValueId value;
-  TensorData tensor;             ///< of a sparse one: dims of the dense tensor, nowhere
+  TensorData tensor;  ///< of a sparse one: dims of the dense tensor, nowhere
   bool sparse = false;
   std::int64_t stored_count = 0;  ///< sparse: number of stored elements
 };
 
 struct Graph {
   std::string_view name;
-  std::span<const Node> nodes;                ///< topological order
-  std::span<const GraphValue> inputs;         ///< without those that have an initializer in this graph
+  std::span<const Node> nodes;                   ///< topological order
+  std::span<const GraphValue> inputs;            ///< without those that have an initializer in this graph
   std::span<const GraphValue> defaulted_inputs;  ///< inputs that have an initializer (IR < 4 lists every weight so)
   std::span<const GraphValue> outputs;
   std::span<const Initializer> initializers;

@@ -1,0 +1,23 @@
+// Descriptor: an open file, closed at the end of its scope.
+#pragma once
+
+#include <unistd.h>
+
+namespace headroom {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (valid()) ::close(fd_);
+  }
+  bool valid() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace headroom
