@@ -94,7 +94,8 @@ std::string describe(const Program& program) {
     if (!c.drops.empty()) out += "  drops " + list_text(program, c.drops);
     out += "\n";
   }
-  out += "return " + list_text(program, program.outputs) + "\n";
+  for (const auto& o : program.outputs)
+    out += "return " + slot_text(program, o.slot) + " " + text_of(o.dims) + " " + std::string(name_of(o.dtype)) + "\n";
   return out;
 }
 

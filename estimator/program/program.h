@@ -71,6 +71,13 @@ struct ProgramInput {
   bool passed = true;  ///< false: an input of the export only, which the eager run does not pass (a mask it drops)
 };
 
+struct ProgramOutput {
+  SlotId slot;
+  std::string name;
+  Dims dims;
+  DType dtype = DType::f32;  ///< as the file says; the precision may change it
+};
+
 struct Module {
   std::string path;        ///< "transformer.h.0.attn"; "" is the root
   std::string class_name;  ///< "" where the file does not say
@@ -80,7 +87,7 @@ struct Program {
   std::vector<Parameter> parameters;  ///< named_parameters() order (pre-order), buffers after their module's parameters
   std::vector<ProgramInput> inputs;
   std::vector<Call> calls;
-  Slots outputs;            ///< what forward returns; the first is what the loss is taken of
+  std::vector<ProgramOutput> outputs;  ///< what forward returns; the first is what the loss is taken of
   bool training = true;     ///< the mode the module is in
   std::vector<std::string> op_names;  ///< by OpId
   std::vector<Module> modules;        ///< by ModuleId

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/program/program.h"
 #include "estimator/shadow/tensor.h"
 #include "estimator/shadow/value.h"
 

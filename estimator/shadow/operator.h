@@ -50,6 +50,7 @@ struct Operator {
 
 /// The families. The list in operators.cpp is the only registry; `headroom ops` prints it.
 std::span<const Operator> view_operators();
+std::span<const Operator> copy_operators();
 std::span<const Operator> elementwise_operators();
 std::span<const Operator> factory_operators();
 std::span<const Operator> reduction_operators();

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <boost/container/small_vector.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,11 +18,14 @@
 #include "estimator/shadow/operator.h"
 #include "estimator/shadow/recorder.h"
 #include "estimator/shadow/tables/aten_table.h"
+#include "estimator/shadow/tables/evaluate.h"
 #include "estimator/shadow/trace.h"
 #include "estimator/shadow/value.h"
 #include "estimator/step/machine.h"
 
 namespace headroom::shadow {
+
+class ConvWorkspaces;
 
 /// What the card and the libraries decide. Built from Scenario::device and a Profile.
 struct DeviceFacts {
@@ -33,11 +37,18 @@ struct DeviceFacts {
   Bytes cublaslt_workspace{1 * MiB};  ///< one, once a linear with bias ran (2.11)
   AttentionBackend attention = AttentionBackend::automatic;
   bool tf32 = false;                  ///< torch.backends.cuda.matmul.allow_tf32
+  const ConvWorkspaces* convolutions = nullptr;  ///< measured on this card; null: the built-in table of this kind of card, else the rule
+};
+
+/// autocast's weight cache. Real PyTorch frees it in the order of a hash map of addresses; here in order of insertion.
+struct CastCache {
+  std::unordered_map<const TensorImpl*, std::size_t> places;
+  std::vector<Tensor> casts;
 };
 
 class CheckpointFrame;
 
-class Shadow final : public Machine {
+class Shadow final : public Machine, private FormulaHost {
  public:
   Shadow(const aten::Table& table, const DeviceFacts& device);
   ~Shadow() override;
@@ -117,24 +128,39 @@ class Shadow final : public Machine {
   DType autocast_dtype() const { return autocast_suspended_ ? DType::undefined : autocast_; }
   /// An operator went the generic way: named once, with what the figure may be short by.
   void note_generic(std::string_view op, Bytes bound);
+  /// A library workspace that was not measured on this card may be larger by `bound`.
+  void note_workspace(Bytes bound);
+  Evaluator& formulas() { return evaluator_; }
 
-  struct Entry;  ///< an operator as the dispatcher knows it: schema, rule, derivative, cast policy
+  /// An operator as the dispatcher knows it.
+  struct Entry {
+    std::string name;                        ///< "aten::add.Tensor"
+    const aten::OpSchema* schema = nullptr;  ///< in the torch version's table
+    const Operator* op = nullptr;            ///< our rule; null: the generic one
+  };
   const Entry& entry(std::string_view op);
-  /// Chooses the overload of `base` ("mul") that accepts `args`, as C++ overload resolution would; null when none does.
-  const Entry* resolve(std::string_view base, std::span<const Value> args);
   Outputs dispatch(const Entry& e, std::span<const Value> args);
 
   std::uint64_t next_sequence() { return ++sequence_; }
+  /// Name of a parameter or input by TensorImpl::label.
+  std::string_view label(std::int32_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
   friend class SavedVariable;
-  friend class BackwardScope;
   friend class CheckpointFrame;
   friend void run_backward(Shadow&, const Tensor&, Tensor);
 
+  using Arguments = boost::container::small_vector<Value, 10>;
+
+  Outputs call(const aten::OpSchema& op, std::span<const Value> args) override;
+
+  Arguments completed(const Entry& e, std::span<const Value> args) const;
+  Outputs run(const Entry& e, Arguments& args);
   Outputs run_autograd(const Entry& e, std::span<const Value> args);
   Outputs run_kernel(const Entry& e, std::span<const Value> args);
-  void cast_arguments(const Entry& e, std::vector<Value>& args);
+  Outputs run_generic(const Entry& e, std::span<const Value> args);
+  void set_history(const Entry& e, std::span<const Value> args, const Outputs& outputs, Ref<Node> node);
+  void cast_arguments(const Entry& e, Arguments& args);
   Value cached_cast(const Value& v, DType to);
   Value value_of(const Arg& a) const;
 
@@ -143,7 +169,10 @@ class Shadow final : public Machine {
   Trace trace_;
   Recorder recorder_;
   std::vector<Value> slots_;
-  std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;  ///< keys: the entries' names
+
+  std::unordered_map<const aten::OpSchema*, const Entry*> by_schema_;
+  Evaluator evaluator_;
 
   bool grad_enabled_ = true;
   int below_autograd_ = 0;
@@ -154,15 +183,15 @@ class Shadow final : public Machine {
   DType autocast_ = DType::undefined;
   int autocast_depth_ = 0;
   int autocast_suspended_ = 0;
-  std::vector<std::pair<TensorImpl*, Tensor>> cast_cache_;
+  CastCache cast_cache_;
 
   std::shared_ptr<CheckpointFrame> checkpoint_;  ///< packing (forward or rerun) while set
   std::array<Ref<Storage>, 2> cublas_;
   Ref<Storage> cublaslt_;
-  std::vector<std::string> noted_;
+  std::vector<std::string> labels_;
+  std::vector<std::pair<std::string, std::size_t>> noted_;  ///< generic operators, and their diagnostic
+  Bytes unmeasured_workspace_;
+  std::size_t workspace_note_ = 0;  ///< place of its diagnostic + 1
 };
-
-/// Runs its scope below autograd and autocast, as AutoDispatchBelowAutograd does for kernels.
-class KernelScope;
 
 }  // namespace headroom::shadow

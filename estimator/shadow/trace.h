@@ -10,7 +10,7 @@
 #include "estimator/program/program.h"
 #include "estimator/step/machine.h"
 
-namespace headroom {
+namespace headroom::shadow {
 
 /// A request for device memory. Which call made it, and what for.
 struct TraceBlock {
@@ -43,4 +43,4 @@ struct Trace {
   std::vector<std::string> texts;
 };
 
-}  // namespace headroom
+}  // namespace headroom::shadow

@@ -50,7 +50,7 @@ class Value {
   bool is_dtype() const { return std::holds_alternative<DType>(v_); }
   bool is_text() const { return std::holds_alternative<std::string_view>(v_); }
 
-  /// The tensor; undefined (empty) when this is None. Asserts on other kinds (a bug of ours).
+  /// The tensor; undefined (empty) when this is None. Throws std::bad_variant_access on other kinds (a bug of ours).
   const Tensor& tensor() const;
   Tensor take_tensor() &&;
   const ValueList& list() const { return *std::get<List>(v_); }

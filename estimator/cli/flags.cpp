@@ -1,0 +1,208 @@
+#include <array>
+#include <utility>
+
+#include "estimator/base/error.h"
+#include "estimator/base/text.h"
+#include "estimator/cli/options.h"
+
+namespace headroom::cli {
+namespace {
+
+std::int64_t positive(std::string_view flag, std::string_view value) {
+  const auto n = parse_int(value);
+  if (!n || *n <= 0)
+    throw usage_error("--" + std::string(flag) + " wants a whole number above 0, not '" + printable(value) + "'");
+  return *n;
+}
+
+template <class T, std::size_t N>
+T choice(std::string_view flag, std::string_view value, const std::array<std::pair<std::string_view, T>, N>& choices) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, v] : choices) {
+    if (name == value) return v;
+    names.push_back(name);
+  }
+  std::string all;
+  for (const auto n : names) all += (all.empty() ? "" : " | ") + std::string(n);
+  const auto near = nearest(value, names);
+  throw usage_error("--" + std::string(flag) + " does not know '" + printable(value) + "'", "",
+                    near.empty() ? "one of: " + all : "did you mean '" + std::string(near) + "'? One of: " + all);
+}
+
+std::pair<std::string, std::string_view> assignment(std::string_view flag, std::string_view value,
+                                                    std::string_view example) {
+  const auto at = value.find('=');
+  if (at == std::string_view::npos || at == 0 || at + 1 == value.size())
+    throw usage_error("--" + std::string(flag) + " wants NAME=VALUE, not '" + printable(value) + "'", "",
+                      "for example: --" + std::string(flag) + " " + std::string(example));
+  return {std::string(value.substr(0, at)), value.substr(at + 1)};
+}
+
+std::vector<std::int64_t> sizes(std::string_view flag, std::string_view text, char separator) {
+  std::vector<std::int64_t> out;
+  for (const auto part : split(text, separator)) {
+    const auto n = parse_int(part);
+    if (!n || *n < 0)
+      throw usage_error("--" + std::string(flag) + ": '" + printable(part) + "' is no size", "",
+                        "sizes are whole numbers, for example 2x3x224x224");
+    out.push_back(*n);
+  }
+  return out;
+}
+
+constexpr auto precisions = std::to_array<std::pair<std::string_view, Precision>>({{"fp32", Precision::fp32},
+                                                                                  {"tf32", Precision::tf32},
+                                                                                  {"fp16", Precision::fp16},
+                                                                                  {"bf16", Precision::bf16},
+                                                                                  {"amp-fp16", Precision::amp_fp16},
+                                                                                  {"amp-bf16", Precision::amp_bf16}});
+constexpr auto optimizers = std::to_array<std::pair<std::string_view, OptimizerKind>>(
+    {{"sgd", OptimizerKind::sgd},
+     {"sgd-momentum", OptimizerKind::sgd_momentum},
+     {"adam", OptimizerKind::adam},
+     {"adamw", OptimizerKind::adamw},
+     {"adagrad", OptimizerKind::adagrad},
+     {"rmsprop", OptimizerKind::rmsprop},
+     {"adadelta", OptimizerKind::adadelta},
+     {"adafactor", OptimizerKind::adafactor},
+     {"lion", OptimizerKind::lion},
+     {"muon", OptimizerKind::muon},
+     {"adamw8bit", OptimizerKind::adamw8bit},
+     {"none", OptimizerKind::none}});
+constexpr auto impls = std::to_array<std::pair<std::string_view, OptimizerImpl>>({{"foreach", OptimizerImpl::foreach},
+                                                                                 {"fused", OptimizerImpl::fused},
+                                                                                 {"for-loop", OptimizerImpl::for_loop}});
+constexpr auto losses = std::to_array<std::pair<std::string_view, LossKind>>({{"cross-entropy", LossKind::cross_entropy},
+                                                                             {"causal-lm", LossKind::causal_lm},
+                                                                             {"mse", LossKind::mse},
+                                                                             {"sum", LossKind::sum},
+                                                                             {"none", LossKind::none}});
+constexpr auto zero_grads = std::to_array<std::pair<std::string_view, ZeroGrad>>(
+    {{"after-step", ZeroGrad::after_step},
+     {"before-forward", ZeroGrad::before_forward},
+     {"before-backward", ZeroGrad::before_backward}});
+constexpr auto backends = std::to_array<std::pair<std::string_view, AttentionBackend>>(
+    {{"auto", AttentionBackend::automatic},
+     {"math", AttentionBackend::math},
+     {"efficient", AttentionBackend::efficient},
+     {"flash", AttentionBackend::flash},
+     {"cudnn", AttentionBackend::cudnn}});
+constexpr auto parallels = std::to_array<std::pair<std::string_view, Parallel>>({{"none", Parallel::none},
+                                                                                {"ddp", Parallel::ddp},
+                                                                                {"zero1", Parallel::zero1},
+                                                                                {"zero2", Parallel::zero2},
+                                                                                {"fsdp2", Parallel::fsdp2}});
+constexpr auto tasks =
+    std::to_array<std::pair<std::string_view, Task>>({{"train", Task::train}, {"infer", Task::infer}});
+constexpr auto casts =
+    std::to_array<std::pair<std::string_view, CastOn>>({{"cpu", CastOn::cpu}, {"gpu", CastOn::gpu}});
+constexpr auto kept = std::to_array<std::pair<std::string_view, OutputsKept>>(
+    {{"keep", OutputsKept::keep}, {"drop", OutputsKept::drop}});
+constexpr auto formats = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
+constexpr auto stages = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"graph", "graph"}, {"shapes", "shapes"}, {"program", "program"}, {"trace", "trace"}, {"timeline", "timeline"}});
+
+using V = std::string_view;
+
+constexpr auto table = std::to_array<Flag>({
+    {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_scenario,
+     [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
+    {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_scenario,
+     [](Options& o, V v) { o.scenario.sequence = positive("seq", v); }},
+    {"dim", "NAME=N", "Size of the input", "Binds a symbolic dimension by its name; repeatable", on_scenario,
+     [](Options& o, V v) {
+       const auto [name, n] = assignment("dim", v, "height=224");
+       o.scenario.dims[name] = positive("dim", n);
+     }},
+    {"shape", "INPUT=2x3x224x224", "Size of the input", "Binds a whole input; repeatable", on_scenario,
+     [](Options& o, V v) {
+       const auto [name, s] = assignment("shape", v, "x=2x3x224x224");
+       o.scenario.shapes[name] = sizes("shape", s, 'x');
+     }},
+    {"seqs", "N,N,...", "Size of the input", "A run whose sequence length varies by step", on_scenario,
+     [](Options& o, V v) {
+       o.scenario.sequences = sizes("seqs", v, ',');
+       for (const auto n : o.scenario.sequences)
+         if (n == 0) throw usage_error("--seqs: a length must be above 0");
+     }},
+    {"steps", "N", "Size of the input", "Steps to run; default: until the state is steady", on_scenario,
+     [](Options& o, V v) {
+       o.scenario.steps = positive("steps", v);
+       if (o.scenario.steps > 10'000) throw usage_error("--steps: at most 10000");
+     }},
+    {"task", "train|infer", "Run", "A training step, or inference under torch.no_grad()", on_scenario,
+     [](Options& o, V v) { o.scenario.task = choice("task", v, tasks); }},
+    {"precision", "fp32|tf32|fp16|bf16|amp-fp16|amp-bf16", "Run", "fp16, bf16: the module cast; amp: autocast",
+     on_scenario, [](Options& o, V v) { o.scenario.precision = choice("precision", v, precisions); }},
+    {"cast-on", "cpu|gpu", "Run", "Where a fp16 or bf16 module was cast: before or after the move to the GPU",
+     on_scenario, [](Options& o, V v) { o.scenario.cast_on = choice("cast-on", v, casts); }},
+    {"optimizer", "sgd|sgd-momentum|adam|adamw|adagrad|rmsprop|adadelta|adafactor|lion|muon|adamw8bit|none", "Run",
+     "Default: adamw", on_scenario, [](Options& o, V v) { o.scenario.optimizer = choice("optimizer", v, optimizers); }},
+    {"optimizer-impl", "foreach|fused|for-loop", "Run", "Default: foreach, as PyTorch on CUDA", on_scenario,
+     [](Options& o, V v) { o.scenario.optimizer_impl = choice("optimizer-impl", v, impls); }},
+    {"loss", "cross-entropy|causal-lm|mse|sum|none", "Run", "Taken of the first output; none: the model returns its loss",
+     on_scenario, [](Options& o, V v) { o.scenario.loss = choice("loss", v, losses); }},
+    {"accumulate", "N", "Run", "Micro-batches for each optimizer step", on_scenario,
+     [](Options& o, V v) { o.scenario.accumulate = positive("accumulate", v); }},
+    {"clip-grad", "", "Run", "torch.nn.utils.clip_grad_norm_ before the step", on_scenario,
+     [](Options& o, V) { o.scenario.clip_grad = true; }},
+    {"keep-grads", "", "Run", "zero_grad(set_to_none=False)", on_scenario,
+     [](Options& o, V) { o.scenario.keep_grads = true; }},
+    {"zero-grad", "after-step|before-forward|before-backward", "Run", "Where optimizer.zero_grad() stands", on_scenario,
+     [](Options& o, V v) { o.scenario.zero_grad = choice("zero-grad", v, zero_grads); }},
+    {"outputs", "keep|drop", "Run", "keep: `out` stays referenced until the next forward; drop: freed after the loss",
+     on_scenario, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, kept); }},
+    {"checkpoint", "none|blocks|PLAN.json", "Run", "Activation checkpointing: of every block, or as a plan says",
+     on_scenario,
+     [](Options& o, V v) {
+       o.scenario.checkpoint = v == "none"     ? CheckpointKind::none
+                               : v == "blocks" ? CheckpointKind::blocks
+                                               : CheckpointKind::plan;
+       if (o.scenario.checkpoint == CheckpointKind::plan) {
+         if (!v.ends_with(".json"))
+           throw usage_error("--checkpoint does not know '" + printable(v) + "'", "", "none, blocks or a plan's PLAN.json");
+         o.scenario.checkpoint_plan = v;
+       }
+     }},
+    {"attention", "auto|math|efficient|flash|cudnn", "Run", "Backend of scaled_dot_product_attention", on_scenario,
+     [](Options& o, V v) { o.scenario.attention = choice("attention", v, backends); }},
+    {"channels-last", "", "Run", "Model and images in channels_last", on_scenario,
+     [](Options& o, V) { o.scenario.channels_last = true; }},
+    {"freeze", "GLOB", "Run", "Parameters with requires_grad=False; repeatable", on_scenario,
+     [](Options& o, V v) { o.scenario.freeze.emplace_back(v); }},
+    {"parallel", "none|ddp|zero1|zero2|fsdp2", "Run", "How the model is spread over GPUs", on_scenario,
+     [](Options& o, V v) { o.scenario.parallel = choice("parallel", v, parallels); }},
+    {"world-size", "N", "Run", "Number of GPUs", on_scenario,
+     [](Options& o, V v) { o.scenario.world_size = positive("world-size", v); }},
+    {"gpu", "NAME", "Card and software", "The card, by name or alias: `headroom gpus` lists them", on_scenario,
+     [](Options& o, V v) { o.gpu = v; }},
+    {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
+     on_scenario, [](Options& o, V v) { o.memory = v; }},
+    {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF", on_scenario,
+     [](Options& o, V v) { o.scenario.alloc_conf = v; }},
+    {"torch", "VERSION", "Card and software", "PyTorch version; default: 2.11", on_scenario,
+     [](Options& o, V v) {
+       const auto parts = split(v, '.');
+       if (parts.size() < 2 || !parse_int(parts[0]) || !parse_int(parts[1]))
+         throw usage_error("--torch wants a version such as 2.11, not '" + printable(v) + "'");
+       o.scenario.torch_version = v;
+     }},
+    {"profile", "FILE", "Card and software", "What calibration learned of a card", on_scenario,
+     [](Options& o, V v) { o.scenario.profile = v; }},
+    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_ops | on_gpus,
+     [](Options& o, V v) { o.format = choice("format", v, formats); }},
+    {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
+     [](Options& o, V v) { o.output = v; }},
+    {"strict", "", "Output", "Exit 4 when anything had to be bounded instead of modelled", on_estimate,
+     [](Options& o, V) { o.strict = true; }},
+    {"stage", "graph|shapes|program|trace|timeline", "Output", "What to print", on_inspect,
+     [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
+    {"help,h", "", "Output", "This text", on_all, [](Options& o, V) { o.help = true; }},
+});
+
+}  // namespace
+
+std::span<const Flag> flags() { return table; }
+
+}  // namespace headroom::cli

@@ -1,0 +1,3 @@
+#include "estimator/cli/run.h"
+
+int main(int argc, char** argv) { return headroom::cli::run(argc, argv); }

@@ -1,0 +1,66 @@
+// Options: one invocation of the program, parsed. One flag table drives parsing, help, completions and the man page.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/program/scenario.h"
+
+namespace headroom::cli {
+
+struct Options {
+  std::string command;
+  std::vector<std::string> files;  ///< positional arguments after the command
+  Scenario scenario;
+  std::string gpu;
+  std::string memory;
+  std::string format = "table";
+  std::string output;   ///< -o
+  std::string stage;    ///< inspect --stage
+  std::string shell;    ///< completions
+  bool strict = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// Commands a flag belongs to, as bits.
+enum CommandBit : unsigned {
+  on_estimate = 1U << 0,
+  on_inspect = 1U << 1,
+  on_ops = 1U << 2,
+  on_gpus = 1U << 3,
+  on_completions = 1U << 4,
+};
+inline constexpr unsigned on_scenario = on_estimate | on_inspect;
+inline constexpr unsigned on_all = ~0U;
+
+struct Command {
+  std::string_view name;
+  unsigned bit;
+  std::string_view arguments;  ///< "MODEL.onnx"
+  std::string_view summary;
+  std::string_view examples;   ///< lines of the help text
+  int (*run)(const Options&);
+};
+std::span<const Command> commands();
+const Command* find_command(std::string_view name);
+
+struct Flag {
+  std::string_view name;      ///< without dashes; "output,o" gives a short form too
+  std::string_view argument;  ///< "N", "GLOB", "fp32|bf16" (choices), empty: a switch
+  std::string_view group;     ///< heading in the help
+  std::string_view help;
+  unsigned on;
+  void (*set)(Options&, std::string_view value);
+};
+std::span<const Flag> flags();
+
+/// Parses the arguments after the program's name. Throws Error(usage) with a suggestion for what is misspelt.
+Options parse(const std::vector<std::string>& arguments);
+
+std::string general_help();
+std::string help_of(const Command& command);
+
+}  // namespace headroom::cli

@@ -1,0 +1,11 @@
+#include "estimator/plan/device_memory.h"
+
+namespace headroom {
+
+DeviceMemory device_memory(const Device& device) {
+  constexpr Bytes steady{778'043'392};
+  if (device.generation == "hopper") return {steady, Bytes(64 * MiB)};
+  return {steady, steady};
+}
+
+}  // namespace headroom

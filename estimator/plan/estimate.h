@@ -1,0 +1,94 @@
+// Estimate: the answer to one question, with everything a reporter prints. `report` does not compute.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "estimator/base/diagnostic.h"
+#include "estimator/bind/shaped_graph.h"
+#include "estimator/plan/timeline.h"
+#include "estimator/program/program.h"
+#include "estimator/program/scenario.h"
+#include "estimator/read/graph.h"
+#include "estimator/shadow/trace.h"
+
+namespace headroom {
+
+/// Where the allocated peak stands.
+struct PeakPlace {
+  Phase phase = Phase::setup;
+  int step = 0;
+  std::string node;    ///< ONNX or fx node, or "optimizer.step"
+  std::string op;      ///< ATen operator
+  std::string module;  ///< module path
+};
+
+/// A tensor that lives at the peak.
+struct LiveTensor {
+  Bytes bytes;
+  Category category = Category::forward_temporaries;
+  std::string name;    ///< parameter path, input, or the node that made it
+  std::string op;
+  std::string module;
+};
+
+/// One named part of what a figure can be short by.
+struct MarginPart {
+  std::string code;  ///< as the diagnostic it comes from, or "block-placement", "context"
+  Bytes allocated, reserved, device;
+};
+
+struct ModelFacts {
+  std::string name;  ///< file name
+  std::int64_t parameters = 0;         ///< elements of all parameters, each tied weight once
+  std::int64_t trainable = 0;          ///< of them with requires_grad
+  Bytes weight_bytes;                  ///< as the scenario's precision stores them
+  Bytes buffer_bytes;
+  std::int64_t nodes = 0;
+  std::uint64_t hash = 0;
+};
+
+struct Estimate {
+  Scenario scenario;
+  ModelFacts model;
+  Bytes peak_allocated, peak_reserved, peak_device;
+  PeakPlace at;
+  std::vector<PhaseFigures> phases;            ///< all of the run
+  std::array<Bytes, category_count> categories{};  ///< requested bytes alive at the peak
+  Bytes rounding;                              ///< the allocator's, at the peak: with it the parts sum to peak_allocated
+  Bytes fragmentation;                         ///< reserved peak minus allocated peak
+  Bytes context;                               ///< CUDA context and libraries, outside the allocator
+  Bytes optimizer_state_bytes;                 ///< resident after the last step
+  Bytes gradient_bytes;                        ///< all gradients together, when they live
+  std::vector<MarginPart> margins;
+  Bytes margin_allocated, margin_reserved, margin_device;
+  std::optional<bool> fits;                    ///< when a device is named; the margin included
+  bool out_of_memory = false;                  ///< the simulated run itself ended in OutOfMemoryError
+  std::string oom_text;                        ///< what PyTorch would print
+  std::vector<LiveTensor> largest;             ///< at the peak, by bytes
+  std::vector<BoundDim> dims;
+  Diagnostics diagnostics;
+  double seconds = 0;                          ///< work of this process
+
+  Bytes category(Category c) const { return categories[static_cast<std::size_t>(c)]; }
+};
+
+/// The stages in between, for `inspect` and for questions that share them.
+struct Stages {
+  std::shared_ptr<const Model> model;
+  std::vector<std::shared_ptr<const ShapedGraph>> graphs;  ///< one per distinct sequence length
+  std::vector<std::shared_ptr<const Program>> programs;
+  std::shared_ptr<const shadow::Trace> trace;
+  Timeline timeline;
+};
+
+/// Reads, binds, recovers, runs the step and the allocator. Throws Error. `stages` (may be null) receives what lies
+/// between; `model` (may be null) is used instead of reading `path` again.
+Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, Stages* stages = nullptr,
+                  std::shared_ptr<const Model> model = nullptr);
+
+}  // namespace headroom

@@ -1,0 +1,77 @@
+#include "estimator/plan/timeline.h"
+
+#include <algorithm>
+
+namespace headroom {
+
+using shadow::Trace;
+using shadow::TraceEvent;
+
+Timeline run_timeline(const Trace& trace, Allocator& allocator) {
+  Timeline t;
+  std::vector<BlockId> handles(trace.blocks.size(), BlockId::null);
+  allocator.reset_peaks();
+  t.phases.push_back({});
+  const auto close = [&] {
+    PhaseFigures& p = t.phases.back();
+    p.allocated_peak = allocator.peak_allocated();
+    p.reserved_peak = allocator.peak_reserved();
+    p.allocated_end = allocator.allocated();
+    p.reserved_end = allocator.reserved();
+    p.requested_peak = Bytes(allocator.stats().requested_bytes.all.peak);
+    t.reserved_peak = std::max(t.reserved_peak, p.reserved_peak);
+  };
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    const TraceEvent& e = trace.events[i];
+    const auto block = static_cast<std::size_t>(e.index);
+    switch (e.kind) {
+      case TraceEvent::Kind::alloc: {
+        const BlockId id = allocator.allocate(trace.blocks[block].bytes);
+        if (id == BlockId::out_of_memory) {
+          t.out_of_memory = true;
+          t.oom_event = i;
+          t.oom = allocator.last_oom();
+          close();
+          t.segments = allocator.segments();
+          return t;
+        }
+        handles[block] = id;
+        if (allocator.allocated() > t.allocated_peak) {
+          t.allocated_peak = allocator.allocated();
+          t.peak_event = i;
+          t.peak_phase = t.phases.size() - 1;
+        }
+        break;
+      }
+      case TraceEvent::Kind::free: allocator.free(handles[block]); break;
+      case TraceEvent::Kind::phase:
+        close();
+        allocator.reset_peaks();
+        t.phases.push_back({.phase = e.phase, .step = e.index});
+        break;
+      case TraceEvent::Kind::becomes: break;
+    }
+  }
+  close();
+  t.segments = allocator.segments();
+  return t;
+}
+
+std::vector<LiveBlock> live_blocks(const Trace& trace, std::size_t at) {
+  constexpr std::uint8_t dead = 0xFF;
+  std::vector<std::uint8_t> state(trace.blocks.size(), dead);
+  for (std::size_t i = 0; i <= at && i < trace.events.size(); ++i) {
+    const TraceEvent& e = trace.events[i];
+    const auto block = static_cast<std::size_t>(e.index);
+    if (e.kind == TraceEvent::Kind::free)
+      state[block] = dead;
+    else if (e.kind != TraceEvent::Kind::phase)
+      state[block] = static_cast<std::uint8_t>(e.category);
+  }
+  std::vector<LiveBlock> live;
+  for (std::size_t b = 0; b < state.size(); ++b)
+    if (state[b] != dead) live.push_back({static_cast<std::int32_t>(b), static_cast<Category>(state[b])});
+  return live;
+}
+
+}  // namespace headroom
