@@ -46,6 +46,11 @@ std::span<T> copied(std::span<const T> list, Arena& arena) {
   return {to, list.size()};
 }
 
+template <class T>
+T* copied(const T& item, Arena& arena) {
+  return copied(std::span<const T>(&item, 1), arena).data();
+}
+
 inline std::string_view copied(std::string_view text, Arena& arena) {
   const auto kept = copied(std::span<const char>(text), arena);
   return {kept.data(), kept.size()};

@@ -39,6 +39,9 @@ struct NodeDraft {
   NodeMetadata metadata;
 };
 
+/// By pointer: a draft stays where it was made, and lists of them are short to move.
+using NodeDrafts = std::span<const NodeDraft* const>;
+
 struct ValueDraft {
   Symbol name;
   DeclaredType type;
@@ -51,7 +54,7 @@ struct InitializerDraft {
 
 struct GraphDraft {
   std::string_view name;
-  std::span<const NodeDraft> nodes;
+  NodeDrafts nodes;
   std::span<const ValueDraft> inputs;
   std::span<const ValueDraft> outputs;
   std::span<const InitializerDraft> initializers;
@@ -68,9 +71,9 @@ struct FunctionDraft {
   std::string_view overload;
   std::span<const Symbol> inputs;
   std::span<const Symbol> outputs;
-  std::span<const NodeDraft> nodes;
+  NodeDrafts nodes;
   AttributeDrafts defaults;
-  std::span<const OpsetImport> opsets;
+  std::int64_t standard_opset = 0;  ///< 0: it imports none
 };
 
 struct ModelDraft {
@@ -81,6 +84,7 @@ struct ModelDraft {
   std::string_view producer_version;
   std::pmr::vector<OpsetImport> opsets;
   const GraphDraft* graph = nullptr;
+  bool uses_standard_operators = false;
   std::pmr::vector<FunctionDraft> functions;
 };
 

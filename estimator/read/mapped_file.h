@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string_view>
+
+#include "estimator/read/shrink_guard.h"
 
 namespace headroom {
 
@@ -17,6 +20,9 @@ class MappedFile {
 
   std::string_view bytes() const { return {data_, size_}; }
 
+  /// True once bytes were read that the file has lost since it was opened; they read as zeros.
+  bool shrank() const { return guard_->file_shrank(); }
+
   /// Gives back the pages before `offset`, now and then; they are read again when touched again.
   void forget_before(std::size_t offset);
 
@@ -24,6 +30,7 @@ class MappedFile {
   char* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t forgotten_ = 0;
+  std::optional<ShrinkGuard> guard_;
 };
 
 }  // namespace headroom

@@ -82,7 +82,7 @@ class Parser {
 
  private:
   const GraphDraft* graph(std::string_view message, int depth);
-  NodeDraft node(std::string_view message, int depth);
+  const NodeDraft* node(std::string_view message, int depth);
   void attribute(std::string_view message, int depth, Gathered<Attribute>& list, Gathered<DeferredAttribute>& deferred);
   FunctionDraft function(std::string_view message);
   ValueDraft value_info(std::string_view message);
@@ -107,11 +107,12 @@ class Parser {
 
   const ParseContext& context_;
   std::int64_t nodes_seen_ = 0;
+  bool uses_standard_operators_ = false;
 
   // Lists in the making (see Gathered).
   template <class T>
   using Stack = std::pmr::vector<T>;
-  Stack<NodeDraft> nodes_{&context_.heap};
+  Stack<const NodeDraft*> nodes_{&context_.heap};
   Stack<ValueDraft> graph_inputs_{&context_.heap};
   Stack<ValueDraft> graph_outputs_{&context_.heap};
   Stack<InitializerDraft> initializers_{&context_.heap};
@@ -119,7 +120,6 @@ class Parser {
   Stack<Symbol> outputs_{&context_.heap};
   Stack<Attribute> attributes_{&context_.heap};
   Stack<DeferredAttribute> deferred_{&context_.heap};
-  Stack<OpsetImport> opsets_{&context_.heap};
   Stack<Dim> dims_{&context_.heap};
   Stack<std::int64_t> integers_{&context_.heap};
   Stack<float> reals_{&context_.heap};
@@ -162,6 +162,7 @@ ModelDraft Parser::model(std::string_view message) {
         break;
     }
   }
+  draft.uses_standard_operators = uses_standard_operators_;
   if (draft.graph == nullptr) throw WireError{message.data(), "it has no graph"};
   return draft;
 }
@@ -206,10 +207,10 @@ const GraphDraft* Parser::graph(std::string_view message, int depth) {
   draft.initializers = initializers.kept_in(context_.scratch);
   draft.inputs = inputs.kept_in(context_.scratch);
   draft.outputs = outputs.kept_in(context_.scratch);
-  return copied(std::span<const GraphDraft>(&draft, 1), context_.scratch).data();
+  return copied(draft, context_.scratch);
 }
 
-NodeDraft Parser::node(std::string_view message, int depth) {
+const NodeDraft* Parser::node(std::string_view message, int depth) {
   using Proto = onnx::NodeProto;
   if (++nodes_seen_ > context_.limits.max_nodes_after_inlining) throw WireError{message.data(), "too many nodes"};
   NodeDraft draft;
@@ -249,11 +250,12 @@ NodeDraft Parser::node(std::string_view message, int depth) {
         break;
     }
   }
+  uses_standard_operators_ |= draft.domain.empty();
   draft.inputs = inputs.kept_in(context_.scratch);
   draft.outputs = outputs.kept_in(context_.scratch);
   draft.attributes.attributes = attributes.kept_in(context_.kept);
   draft.attributes.deferred = deferred.kept_in(context_.scratch);
-  return draft;
+  return copied(draft, context_.scratch);
 }
 
 void Parser::metadata(std::string_view message, NodeMetadata& metadata) {
@@ -371,7 +373,6 @@ FunctionDraft Parser::function(std::string_view message) {
   Gathered outputs(outputs_);
   Gathered defaults(attributes_);
   Gathered deferred(deferred_);
-  Gathered opsets(opsets_);
   Wire wire(message);
   Field field;
   while (wire.next(field)) {
@@ -398,7 +399,7 @@ FunctionDraft Parser::function(std::string_view message) {
         nodes.add(node(field.bytes, 0));
         break;
       case bytes_field(Proto::kOpsetImportFieldNumber):
-        opsets.add(opset(field.bytes));
+        if (const OpsetImport import = opset(field.bytes); import.domain.empty()) draft.standard_opset = import.version;
         break;
       default:
         break;
@@ -408,7 +409,6 @@ FunctionDraft Parser::function(std::string_view message) {
   draft.inputs = inputs.kept_in(context_.scratch);
   draft.outputs = outputs.kept_in(context_.scratch);
   draft.defaults = {defaults.kept_in(context_.kept), deferred.kept_in(context_.scratch)};
-  draft.opsets = opsets.kept_in(context_.scratch);
   return draft;
 }
 

@@ -7,6 +7,7 @@
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/read/arena.h"
+#include "estimator/read/foreign_files.h"
 #include "estimator/read/graph.h"
 #include "estimator/read/mapped_file.h"
 #include "estimator/read/parse.h"
@@ -24,11 +25,16 @@ constexpr std::int64_t newest_ir = onnx::IR_VERSION;
 constexpr std::int64_t oldest_opset = 7;
 constexpr std::int64_t newest_opset = 28;
 
-Error unreadable(std::string_view file, const std::string& name, const WireError& e) {
-  const auto offset = static_cast<std::size_t>(e.at - file.data());
-  return bad_input(std::string("this is no ONNX model, or a damaged one: ") + e.what,
-                   name + ", byte " + std::to_string(offset),
+Error unreadable(std::string_view bytes, const std::string& file, const WireError& e) {
+  if (const ForeignFile other = recognise(bytes); !other.what.empty())
+    return bad_input("no ONNX model: this is " + other.what, file, other.hint);
+  const auto offset = static_cast<std::size_t>(e.at - bytes.data());
+  return bad_input(std::string("no ONNX model, or a damaged one: ") + e.what, file + ", byte " + std::to_string(offset),
                    e.hint != nullptr ? e.hint : "the file may be cut: copy or export it again");
+}
+
+Error shrunk(const std::string& file) {
+  return bad_input("the file became shorter while it was read", file, "try again when it is written");
 }
 
 void check_versions(const ModelDraft& draft, const std::string& file, Diagnostics& diagnostics) {
@@ -39,10 +45,11 @@ void check_versions(const ModelDraft& draft, const std::string& file, Diagnostic
   if (draft.ir_version < oldest_ir)
     throw bad_input("IR version " + std::to_string(draft.ir_version) + " is too old (3 is the oldest that is read)",
                     file, convert);
-  if (opset < oldest_opset)
-    throw bad_input(opset == 0 ? std::string("the file names no opset of the standard operators")
-                               : "opset " + std::to_string(opset) + " is too old (7 is the oldest that is read)",
-                    file, opset == 0 ? "the file may be cut: copy or export it again" : convert);
+  if (draft.opsets.empty() || (opset == 0 && draft.uses_standard_operators))
+    throw bad_input("the file imports no opset of the standard operators", file,
+                    "the file may be cut: copy or export it again");
+  if (opset < oldest_opset && draft.uses_standard_operators)
+    throw bad_input("opset " + std::to_string(opset) + " is too old (7 is the oldest that is read)", file, convert);
   if (draft.ir_version > newest_ir)
     diagnostics.push_back({"ir-version-newer",
                            Severity::warning,
@@ -81,32 +88,43 @@ class ModelBuilder {
     Model model;
     model.path = path;
     model.storage_ = std::move(storage);
-    Model::Storage& s = *model.storage_;
+    const Model::Storage& s = *model.storage_;
     const std::string file = path.string();
-    model.file_bytes = static_cast<std::int64_t>(s.bytes.size());
+    const auto shrank = [&s] { return s.file != nullptr && s.file->shrank(); };
     try {
-      Arena scratch(std::size_t{1} << 16, &s.heap);
-      const bool large = s.bytes.size() > large_file;
-      Names names(s.heap, large ? &s.arena : nullptr);
-      Progress progress(s.bytes, large ? s.file.get() : nullptr);
-      const ModelDraft draft =
-          parse_model(s.bytes, {file, s.heap, s.arena, scratch, large, names, progress, model.diagnostics, limits});
-      model.hash = progress.finish();
-      check_versions(draft, file, model.diagnostics);
-      Resolved resolved = resolve(draft, names, file, limits, s.heap, s.arena, model.diagnostics);
-      model.graph_ = resolved.graph;
-      model.names_ = std::move(resolved.value_names);
-      model.ir_version = draft.ir_version;
-      model.producer = draft.producer;
-      model.producer_version = draft.producer_version;
-      for (const OpsetImport& import : draft.opsets) model.opsets.emplace_back(import.domain, import.version);
+      fill(model, file, limits);
     } catch (const WireError& e) {
+      if (shrank()) throw shrunk(file);
       throw unreadable(s.bytes, file, e);
     } catch (const CountedMemory::MemoryLimit&) {
       throw bad_input("its graph takes more than " + human(Bytes(Model::Storage::memory_limit)) + " to hold", file,
                       "the file is damaged, or its functions blow up when they are inlined");
+    } catch (const Error&) {
+      if (shrank()) throw shrunk(file);
+      throw;
     }
+    if (shrank()) throw shrunk(file);
     return model;
+  }
+
+  static void fill(Model& model, const std::string& file, const ReadLimits& limits) {
+    Model::Storage& s = *model.storage_;
+    const bool large = s.bytes.size() > large_file;
+    Arena scratch(std::size_t{1} << 16, &s.heap);
+    Names names(s.heap, large ? &s.arena : nullptr);
+    Progress progress(s.bytes, large ? s.file.get() : nullptr);
+    const ModelDraft draft =
+        parse_model(s.bytes, {file, s.heap, s.arena, scratch, large, names, progress, model.diagnostics, limits});
+    check_versions(draft, file, model.diagnostics);
+    Resolved resolved = resolve(draft, names, file, limits, s.heap, s.arena, model.diagnostics);
+    model.graph_ = resolved.graph;
+    model.names_ = std::move(resolved.value_names);
+    model.hash = progress.finish();
+    model.file_bytes = static_cast<std::int64_t>(s.bytes.size());
+    model.ir_version = draft.ir_version;
+    model.producer = draft.producer;
+    model.producer_version = draft.producer_version;
+    for (const OpsetImport& import : draft.opsets) model.opsets.emplace_back(import.domain, import.version);
   }
 };
 

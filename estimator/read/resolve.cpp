@@ -11,6 +11,22 @@
 namespace headroom {
 namespace {
 
+constexpr const char* damaged = "the file is damaged: export it again";
+
+struct FunctionKey {
+  std::string_view domain;
+  std::string_view name;
+  std::string_view overload;
+  friend bool operator==(const FunctionKey&, const FunctionKey&) = default;
+};
+
+struct FunctionKeyHash {
+  std::size_t operator()(const FunctionKey& key) const {
+    const std::hash<std::string_view> hash;
+    return (hash(key.domain) * 31 + hash(key.name)) * 31 + hash(key.overload);
+  }
+};
+
 /// One call of a model-local function, while its body is inlined. The main graph is a call without function.
 struct Call {
   const FunctionDraft* function = nullptr;
@@ -41,15 +57,14 @@ class Resolver {
       : names_(names), file_(file), limits_(limits), arena_(arena), diagnostics_(diagnostics), heap_(heap) {
     for (const OpsetImport& import : draft.opsets)
       if (import.domain.empty()) opset_ = import.version;
-    for (const FunctionDraft& function : draft.functions) {
-      if (find_function(function.domain, function.name, function.overload) != nullptr)
-        throw bad_input("two functions are named " + label_of(function), file_, "the file is damaged: export it again");
-      functions_.emplace(function.name, &function);
-    }
+    for (const FunctionDraft& function : draft.functions)
+      if (!functions_.emplace(FunctionKey{function.domain, function.name, function.overload}, &function).second)
+        throw bad_input("two functions are named " + label_of(function), file_, damaged);
     bindings_.resize(names.size());
   }
 
   Resolved resolve(const GraphDraft& draft) {
+    if (draft.outputs.empty()) throw bad_input("the graph has no output", file_, damaged);
     const Graph* graph = this->graph(draft, Call{});
     return {graph, std::move(value_names_)};
   }
@@ -89,8 +104,8 @@ class Resolver {
   const Graph* graph(const GraphDraft& draft, const Call& call);
   void declare_initializers(const GraphDraft& draft, const Call& call, Graph& graph);
   void declare_inputs(const GraphDraft& draft, const Call& call, Graph& graph);
-  void declare_outputs(std::span<const NodeDraft> nodes, const Call& call);
-  void add_nodes(std::span<const NodeDraft> drafts, const Call& call, Gathered<Node>& nodes);
+  void declare_outputs(NodeDrafts nodes, const Call& call);
+  void add_nodes(NodeDrafts drafts, const Call& call, Gathered<Node>& nodes);
   void inline_function(const FunctionDraft& function, const Node& node, const Call& call, Gathered<Node>& nodes);
   std::span<const Attribute> attributes(const AttributeDrafts& drafts, const NodeDraft* node, const Call& call);
   std::span<const Attribute> with_defaults(const FunctionDraft& function, std::span<const Attribute> given,
@@ -109,10 +124,11 @@ class Resolver {
   bool visible(Symbol s) const { return bindings_[s.at()].scope >= first_visible_; }
   ValueId read(Symbol s, const NodeDraft& reader, const Call& call);
   std::string_view scoped(std::string_view scope, std::string_view name);
-  const FunctionDraft* find_function(std::string_view domain, std::string_view name, std::string_view overload) const;
+  const FunctionDraft* find_function(const NodeDraft& node) const;
+  void spend(std::size_t steps);
 
   Error unknown_value(Symbol s, const std::string& what) const;
-  Error made_twice(Symbol s, const NodeDraft& second, std::span<const NodeDraft> nodes) const;
+  Error made_twice(Symbol s, const NodeDraft& second, NodeDrafts nodes) const;
   Error recursion(const FunctionDraft& function, const Call& call) const;
   std::string where(const NodeDraft& node, const Call& call) const;
   void note(std::string code, Severity severity, std::string message) {
@@ -127,12 +143,13 @@ class Resolver {
   Diagnostics& diagnostics_;
   CountedMemory& heap_;
   std::int64_t opset_ = 0;
-  std::unordered_multimap<std::string_view, const FunctionDraft*> functions_;
+  std::unordered_map<FunctionKey, const FunctionDraft*, FunctionKeyHash> functions_;
 
   std::vector<std::string_view> value_names_;
   std::pmr::vector<char> ready_{&heap_};  // by value: its maker stands before the node at hand
   bool out_of_order_ = false;
   std::int64_t nodes_read_ = 0;
+  std::size_t steps_spent_ = 0;
   std::int32_t next_index_ = 0;
 
   std::pmr::vector<Binding> bindings_{&heap_};  // by symbol
@@ -161,6 +178,7 @@ const Graph* Resolver::graph(const GraphDraft& draft, const Call& call) {
   declare_outputs(draft.nodes, call);
 
   Gathered nodes(nodes_);
+  nodes_.reserve(nodes_.size() + draft.nodes.size());
   add_nodes(draft.nodes, call, nodes);
   if (out_of_order_) sort_topologically(nodes.items(), file_);
   graph.nodes = nodes.kept_in(arena_);
@@ -172,13 +190,13 @@ const Graph* Resolver::graph(const GraphDraft& draft, const Call& call) {
     outputs.add({bindings_[output.name.at()].value, output.type});
   }
   graph.outputs = outputs.kept_in(arena_);
-  return copied(std::span<const Graph>(&graph, 1), arena_).data();
+  return copied(graph, arena_);
 }
 
 void Resolver::declare_initializers(const GraphDraft& draft, const Call& call, Graph& graph) {
   Gathered initializers(initializers_);
   for (const InitializerDraft& i : draft.initializers) {
-    if (!i.name.valid()) throw bad_input("an initializer has no name", file_, "the file is damaged: export it again");
+    if (!i.name.valid()) throw bad_input("an initializer has no name", file_, damaged);
     if (bound_here(i.name)) {
       note("initializer-twice", Severity::warning,
            "initializer '" + printable(names_.text_of(i.name)) + "' is in the file twice; the first one counts");
@@ -198,8 +216,7 @@ void Resolver::declare_inputs(const GraphDraft& draft, const Call& call, Graph& 
   Gathered defaulted(defaulted_inputs_);
   const std::size_t first_input = value_names_.size();  // values below are initializers
   for (const ValueDraft& input : draft.inputs) {
-    if (!input.name.valid())
-      throw bad_input("a graph input has no name", file_, "the file is damaged: export it again");
+    if (!input.name.valid()) throw bad_input("a graph input has no name", file_, damaged);
     if (!bound_here(input.name)) {
       const ValueId value = new_value(input.name, call);
       ready_.back() = true;
@@ -217,14 +234,14 @@ void Resolver::declare_inputs(const GraphDraft& draft, const Call& call, Graph& 
 }
 
 /// Before any node is read: a node may stand before the one that makes its input.
-void Resolver::declare_outputs(std::span<const NodeDraft> nodes, const Call& call) {
-  for (const NodeDraft& node : nodes)
-    for (const Symbol output : node.outputs) {
+void Resolver::declare_outputs(NodeDrafts nodes, const Call& call) {
+  for (const NodeDraft* node : nodes)
+    for (const Symbol output : node->outputs) {
       if (!output.valid()) continue;
       if (!bound_here(output))
         bind(output, new_value(output, call));
       else if (!std::exchange(bindings_[output.at()].promised, false))
-        throw made_twice(output, node, nodes);
+        throw made_twice(output, *node, nodes);
     }
 }
 
@@ -236,15 +253,15 @@ ValueId Resolver::read(Symbol s, const NodeDraft& reader, const Call& call) {
   return value;
 }
 
-void Resolver::add_nodes(std::span<const NodeDraft> drafts, const Call& call, Gathered<Node>& nodes) {
-  for (const NodeDraft& draft : drafts) {
+void Resolver::add_nodes(NodeDrafts drafts, const Call& call, Gathered<Node>& nodes) {
+  for (const NodeDraft* each : drafts) {
+    const NodeDraft& draft = *each;
     if (++nodes_read_ > limits_.max_nodes_after_inlining)
       throw bad_input(
           "inlining its functions makes more than " + std::to_string(limits_.max_nodes_after_inlining) + " nodes",
           file_, "inline and simplify the functions before, for example with onnxscript.optimizer");
     if (draft.op_type.empty())
-      throw bad_input("a node has no operator", file_ + ", node " + where(draft, call),
-                      "the file is damaged: export it again");
+      throw bad_input("a node has no operator", file_ + ", node " + where(draft, call), damaged);
     Node node;
     node.index = next_index_;
     node.op_type = draft.op_type;
@@ -262,7 +279,7 @@ void Resolver::add_nodes(std::span<const NodeDraft> drafts, const Call& call, Ga
       for (const Symbol output : draft.outputs) outputs.add(output.valid() ? bindings_[output.at()].value : ValueId{});
       node.outputs = outputs.kept_in(arena_);
     }
-    const FunctionDraft* function = find_function(draft.domain, draft.op_type, draft.overload);
+    const FunctionDraft* function = find_function(draft);
     if (function == nullptr) ++next_index_;
     node.attributes = attributes(draft.attributes, &draft, call);
     if (function != nullptr)
@@ -286,12 +303,12 @@ void Resolver::inline_function(const FunctionDraft& function, const Node& node, 
     throw bad_input("function " + label_of(function) + " has " + std::to_string(function.inputs.size()) +
                         " inputs and " + std::to_string(function.outputs.size()) + " outputs, the node gives " +
                         std::to_string(node.inputs.size()) + " and " + std::to_string(node.outputs.size()),
-                    site, "the file is damaged: export it again");
-  for (const OpsetImport& import : function.opsets)
-    if (import.domain.empty() && import.version != opset_ && call.function != &function)
-      note("function-opset", Severity::info,
-           "function " + label_of(function) + " is written for opset " + std::to_string(import.version) +
-               ", the graph for " + std::to_string(opset_) + "; read as the graph's");
+                    site, damaged);
+  if (function.standard_opset != 0 && function.standard_opset != opset_)
+    note("function-opset", Severity::info,
+         "function " + label_of(function) + " is written for opset " + std::to_string(function.standard_opset) +
+             ", the graph for " + std::to_string(opset_) + "; read as the graph's");
+  spend(function.inputs.size() + function.outputs.size());
 
   Call inner{&function, &call, {}, with_defaults(function, node.attributes, call), node.metadata, call.depth + 1};
   inner.scope = !node.name.empty() ? node.name : scoped(call.scope, node.op_type);
@@ -305,6 +322,10 @@ void Resolver::inline_function(const FunctionDraft& function, const Node& node, 
     const Symbol formal = function.outputs[i];
     const ValueId actual = node.output(i);
     if (!formal.valid() || !actual.valid()) continue;
+    if (bound_here(formal) && !bindings_[formal.at()].promised && !bindings_[formal.at()].value.valid())
+      throw bad_input("function " + label_of(function) + " passes on its input '" + printable(names_.text_of(formal)) +
+                          "', which the node does not give",
+                      site, damaged);
     if (bound_here(formal))
       copies.emplace_back(formal, actual);
     else
@@ -315,7 +336,7 @@ void Resolver::inline_function(const FunctionDraft& function, const Node& node, 
     if (formal.valid() && bound_here(formal) && bindings_[formal.at()].promised)
       throw bad_input(
           "function " + label_of(function) + " never makes its output '" + printable(names_.text_of(formal)) + "'",
-          site, "the file is damaged: export it again");
+          site, damaged);
   add_nodes(function.nodes, inner, nodes);
   for (const auto& [formal, actual] : copies) {
     const std::array<ValueId, 1> from = {bindings_[formal.at()].value};
@@ -347,8 +368,8 @@ std::span<const Attribute> Resolver::attributes(const AttributeDrafts& drafts, c
       if (call.function == nullptr)
         throw bad_input("attribute '" + printable(attribute.name) + "' refers to a function's attribute '" +
                             printable(later.reference) + "', but stands in no function",
-                        file_ + (node != nullptr ? ", node " + where(*node, call) : std::string()),
-                        "the file is damaged: export it again");
+                        file_ + (node != nullptr ? ", node " + where(*node, call) : std::string()), damaged);
+      spend(call.attributes.size());
       for (const Attribute& given : call.attributes)
         if (given.name == later.reference) {
           const std::string_view name = attribute.name;
@@ -397,17 +418,22 @@ std::string_view Resolver::scoped(std::string_view scope, std::string_view name)
   return {text, static_cast<std::size_t>(end - text)};
 }
 
-const FunctionDraft* Resolver::find_function(std::string_view domain, std::string_view name,
-                                             std::string_view overload) const {
+const FunctionDraft* Resolver::find_function(const NodeDraft& node) const {
   if (functions_.empty()) return nullptr;
-  for (auto [it, end] = functions_.equal_range(name); it != end; ++it)
-    if (it->second->domain == domain && it->second->overload == overload) return it->second;
-  return nullptr;
+  const auto found = functions_.find({node.domain, node.op_type, node.overload});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+/// Inlining can multiply work that makes no node and takes no memory; this bounds it (some seconds).
+void Resolver::spend(std::size_t steps) {
+  constexpr std::size_t limit = 500'000'000;
+  steps_spent_ += steps;
+  if (steps_spent_ > limit) throw bad_input("inlining its functions takes too long", file_, damaged);
 }
 
 Error Resolver::unknown_value(Symbol s, const std::string& what) const {
-  if (!s.valid()) return bad_input("a graph output has no name", file_, "the file is damaged: export it again");
-  constexpr std::size_t enough = 20'000;
+  if (!s.valid()) return bad_input("a graph output has no name", file_, damaged);
+  constexpr std::size_t enough = 5'000;
   std::vector<std::string_view> candidates;
   for (std::size_t i = 0; i < names_.size() && candidates.size() < enough; ++i)
     if (const Symbol candidate(i); bindings_[i].scope != 0 && visible(candidate))
@@ -419,15 +445,15 @@ Error Resolver::unknown_value(Symbol s, const std::string& what) const {
                                 : "did you mean '" + printable(near) + "'?");
 }
 
-Error Resolver::made_twice(Symbol s, const NodeDraft& second, std::span<const NodeDraft> nodes) const {
+Error Resolver::made_twice(Symbol s, const NodeDraft& second, NodeDrafts nodes) const {
   const std::string name = "'" + printable(names_.text_of(s)) + "'";
   const std::string hint = "every value has one maker: rename one of them";
-  for (const NodeDraft& node : nodes) {
-    for (const Symbol output : node.outputs)
-      if (output == s && &node != &second)
-        return bad_input("two nodes make the value " + name + ": " + where(node, {}) + " and " + where(second, {}),
+  for (const NodeDraft* node : nodes) {
+    for (const Symbol output : node->outputs)
+      if (output == s && node != &second)
+        return bad_input("two nodes make the value " + name + ": " + where(*node, {}) + " and " + where(second, {}),
                          file_, hint);
-    if (&node == &second) break;
+    if (node == &second) break;
   }
   return bad_input("node " + where(second, {}) + " makes the value " + name +
                        ", which is an input, an initializer or another output already",

@@ -12,8 +12,8 @@
 namespace headroom {
 
 struct Model::Storage {
-  /// Of drafts and graph together; the largest exports take some 30 MiB.
-  static constexpr std::int64_t memory_limit = 640 * MiB;
+  /// Of drafts and graph together; the largest exports take some 10 MiB.
+  static constexpr std::int64_t memory_limit = 512 * MiB;
 
   std::unique_ptr<MappedFile> file;  ///< null when the bytes are the caller's
   std::string_view bytes;

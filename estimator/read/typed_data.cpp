@@ -34,6 +34,7 @@ class Packer {
     pending_ = 0;
     pending_bits_ = 0;
   }
+  bool overfull() const { return overfull_; }
   bool exactly_full() const { return !overfull_ && used_ == to_.size(); }
 
  private:
@@ -58,7 +59,7 @@ std::span<const std::byte> decode_typed_data(std::string_view message, DType dty
 
   Wire wire(message);
   Field field;
-  while (wire.next(field)) {
+  while (!packer.overfull() && wire.next(field)) {
     switch (field.key) {
       case varint_field(Tensor::kInt32DataFieldNumber):
       case varint_field(Tensor::kInt64DataFieldNumber):
@@ -74,13 +75,15 @@ std::span<const std::byte> decode_typed_data(std::string_view message, DType dty
       case bytes_field(Tensor::kInt32DataFieldNumber):
       case bytes_field(Tensor::kInt64DataFieldNumber):
       case bytes_field(Tensor::kUint64DataFieldNumber):
-        for (Wire values(field.bytes); !values.done();) put_varint(values.varint());
+        for (Wire values(field.bytes); !values.done() && !packer.overfull();) put_varint(values.varint());
         break;
       case bytes_field(Tensor::kFloatDataFieldNumber):
-        for (Wire values(field.bytes); !values.done();) packer.put(values.fixed<std::uint32_t>(), 4);
+        for (Wire values(field.bytes); !values.done() && !packer.overfull();)
+          packer.put(values.fixed<std::uint32_t>(), 4);
         break;
       case bytes_field(Tensor::kDoubleDataFieldNumber):
-        for (Wire values(field.bytes); !values.done();) packer.put(values.fixed<std::uint64_t>(), 8);
+        for (Wire values(field.bytes); !values.done() && !packer.overfull();)
+          packer.put(values.fixed<std::uint64_t>(), 8);
         break;
       default:
         break;
