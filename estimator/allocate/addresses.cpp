@@ -10,6 +10,8 @@ constexpr std::int64_t chunk = 32 * MiB;
 
 class DriverAddresses final : public AddressModel {
  public:
+  explicit DriverAddresses(Address top) : lowest_(top / chunk * chunk) {}
+
   Address place_segment(std::int64_t size) override {
     if (size < chunk) {
       // Tightest hole, the newest of equals: holes lie in chunks that were made downwards, so the lowest address.
@@ -102,16 +104,15 @@ class DriverAddresses final : public AddressModel {
     by_size_.erase({size, address});
   }
 
-  // Far above any reservation, and below 2^53, which JavaScript viewers can hold.
-  Address lowest_ = Address{1} << 47;
-  Address next_reservation_ = Address{1} << 40;
-  std::map<Address, std::int64_t> by_address_;           // holes in chunks that are in use
-  std::set<std::pair<std::int64_t, Address>> by_size_;   // the same
-  std::map<Address, std::int64_t> free_chunks_;          // whole chunks above lowest_ that went back
+  Address lowest_;                               // of all chunks so far
+  Address next_reservation_ = Address{1} << 40;  // far below them
+  std::map<Address, std::int64_t> by_address_;          // holes in chunks that are in use
+  std::set<std::pair<std::int64_t, Address>> by_size_;  // the same
+  std::map<Address, std::int64_t> free_chunks_;         // whole chunks above lowest_ that went back
 };
 
 }  // namespace
 
-std::unique_ptr<AddressModel> driver_addresses() { return std::make_unique<DriverAddresses>(); }
+std::unique_ptr<AddressModel> driver_addresses(Address top) { return std::make_unique<DriverAddresses>(top); }
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 #include "estimator/allocate/stats.h"
 #include "estimator/allocate/trace.h"
 #include "estimator/base/bytes.h"
+#include "estimator/base/error.h"
 
 namespace headroom {
 
@@ -48,7 +49,8 @@ class AddressModel {
 
 /// Measured on driver 580 (truth/probes/whole_runs): chunks of 32 MiB downwards, smaller segments fill the rest of a
 /// chunk, tightest first.
-std::unique_ptr<AddressModel> driver_addresses();
+/// `top`: no address is at or above it.
+std::unique_ptr<AddressModel> driver_addresses(Address top = Address{1} << 47);
 
 class Allocator {
  public:
@@ -70,7 +72,8 @@ class Allocator {
   virtual void empty_cache() = 0;
   /// The CUDA graphs or MemPool that used a private pool are gone: its memory may go back when the cache is emptied.
   virtual void retire_pool(PoolId pool) = 0;
-  /// torch.cuda.set_per_process_memory_fraction; `fraction` in [0, 1]. Needs a device with a total.
+  /// torch.cuda.set_per_process_memory_fraction; `fraction` in [0, 1]. Throws fraction_without_card below 1 when the
+  /// device has no total.
   virtual void set_memory_fraction(double fraction) = 0;
 
   /// The block's address and its size in the allocator (rounded; whole when it was not worth splitting).
@@ -97,6 +100,9 @@ class Allocator {
   MemoryStats stats_;
   Trace* trace_ = nullptr;
 };
+
+/// What a memory fraction without a card is answered with.
+Error fraction_without_card();
 
 /// The allocator that `options.backend` names. `addresses` null: `driver_addresses()`.
 std::unique_ptr<Allocator> make_allocator(const AllocatorOptions& options, const AllocatorDevice& device = {},

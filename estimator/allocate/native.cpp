@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
+#include <utility>
+
+#include "estimator/base/error.h"
 
 namespace headroom {
 namespace {
@@ -47,7 +50,7 @@ CachingAllocator::~CachingAllocator() {
 
 std::int64_t CachingAllocator::round_size(std::int64_t size) const {
   if (size < min_block_size) return min_block_size;
-  const int log2 = std::bit_width(static_cast<std::uint64_t>(size)) - 1;
+  const auto log2 = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size))) - 1;
   const std::int64_t divisions = options_.roundup_power2_divisions[static_cast<std::size_t>(std::clamp(log2 - 20, 0, 15))];
   if (divisions > 1 && size > checked_mul(min_block_size, divisions)) return round_to_division(size, divisions);
   return rounded_up(size, min_block_size);
@@ -66,9 +69,8 @@ bool CachingAllocator::should_split(const Block& block, std::int64_t size) const
 }
 
 bool CachingAllocator::device_has(std::int64_t bytes) const {
-  if (device_.total == Bytes(0)) return true;
-  return checked_add(checked_add(stats_.reserved_bytes.all.current, device_.outside.count()), bytes) <=
-         device_.total.count();
+  const std::int64_t total = device_.total == Bytes(0) ? one_exabyte : device_.total.count();
+  return checked_add(checked_add(stats_.reserved_bytes.all.current, device_.outside.count()), bytes) <= total;
 }
 
 // ---- allocate
@@ -543,6 +545,7 @@ void CachingAllocator::retire_pool(PoolId pool) {
 
 void CachingAllocator::set_memory_fraction(double fraction) {
   allowed_.reset();
+  if (fraction < 1 && device_.total == Bytes(0)) throw fraction_without_card();
   if (fraction < 1) allowed_ = static_cast<std::int64_t>(fraction * static_cast<double>(device_.total.count()));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -17,6 +18,9 @@ struct TorchVersion {
   int minor = 11;
   friend auto operator<=>(const TorchVersion&, const TorchVersion&) = default;
 };
+
+/// "2.11", "2.11.0+cu130". Throws Error (usage).
+TorchVersion parse_torch_version(std::string_view text);
 
 enum class AllocatorBackend : std::uint8_t { native, cuda_malloc_async };
 
