@@ -105,6 +105,21 @@ Kind mirrored(Kind kind) {
   }
 }
 
+/// A full expression: what it made goes at its end, in reverse order, also when something is not modelled.
+class Temporaries {
+ public:
+  explicit Temporaries(std::vector<Value>& all) : all_(all), mark_(all.size()) {}
+  ~Temporaries() {
+    while (all_.size() > mark_) all_.pop_back();
+  }
+  Temporaries(const Temporaries&) = delete;
+  Temporaries& operator=(const Temporaries&) = delete;
+
+ private:
+  std::vector<Value>& all_;
+  std::size_t mark_;
+};
+
 }  // namespace
 
 /// A formula, or a call of a helper, while it is being evaluated.
@@ -124,15 +139,7 @@ Value Evaluator::evaluate(const aten::Formula& formula, const NodeValues& node) 
 Value Evaluator::call_helper(std::string_view name, std::span<const Value> args) { return helper(name, args); }
 
 Value Evaluator::full_expression(const Frame& frame, NodeId id) {
-  /// Also when something is not modelled, temporaries go in their order.
-  struct Scope {
-    std::vector<Value>& temporaries;
-    std::size_t mark;
-    ~Scope() {
-      while (temporaries.size() > mark) temporaries.pop_back();
-    }
-  };
-  const Scope scope{temporaries_, temporaries_.size()};
+  const Temporaries scope(temporaries_);
   return value(frame, id);
 }
 
@@ -401,7 +408,11 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
   switch (n.kind) {
     case Kind::block: return block(frame, id);
     case Kind::give_back: frame.result = full_expression(frame, operands[0]); return true;
-    case Kind::assign: frame.locals[slot] = full_expression(frame, operands[0]); return false;
+    case Kind::assign: {
+      const Temporaries scope(temporaries_);
+      frame.locals[slot] = value(frame, operands[0]);  // what it held goes first, then the temporaries
+      return false;
+    }
     case Kind::assign_element: {
       Value element = full_expression(frame, operands[1]);
       const std::int64_t i = full_expression(frame, operands[0]).integer();

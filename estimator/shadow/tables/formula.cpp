@@ -118,7 +118,7 @@ FormulaNode literal(double value) {
 }
 
 bool constant(std::string_view name, FormulaNode& out) {
-  static const std::array<Constant, 16> constants{{
+  static const std::array<Constant, 18> constants{{
       {"true", literal(Kind::boolean, 1)},
       {"false", literal(Kind::boolean, 0)},
       {"none", literal(Kind::undefined)},
@@ -128,6 +128,8 @@ bool constant(std::string_view name, FormulaNode& out) {
       {"kJagged", literal(Kind::boolean, 1)},
       {"kLong", literal(Kind::dtype, static_cast<std::int64_t>(DType::i64))},
       {"kBool", literal(Kind::dtype, static_cast<std::int64_t>(DType::b8))},
+      {"kFloat", literal(Kind::dtype, static_cast<std::int64_t>(DType::f32))},
+      {"kDouble", literal(Kind::dtype, static_cast<std::int64_t>(DType::f64))},
       {"Reduction::None", literal(Kind::integer, 0)},
       {"Reduction::Mean", literal(Kind::integer, 1)},
       {"Reduction::Sum", literal(Kind::integer, 2)},
@@ -479,7 +481,7 @@ class Parser {
     if (text_.substr(at_, 2) == "::") at_ += 2;
     const std::string_view name = qualified();
     const bool type = name == "vector" || name == "tuple" || name == "optional" || name == "get";
-    if (type) return constructed(name, template_arguments());
+    if (type && looking_at("<")) return constructed(name, template_arguments());
     if (name == "Tensor" || name == "make_tuple") return constructed(name, {});
     if (name.starts_with("MemoryFormat::"))
       return add(literal(Kind::text, text(name == "MemoryFormat::Contiguous" ? "contiguous_format" : "preserve_format")));
@@ -515,7 +517,7 @@ class Parser {
     if (name == "tuple" || name == "make_tuple") return add(literal(braces ? Kind::list : Kind::tuple), operands);
     if (name == "optional" && operands.size() == 1) return operands[0];
     if (name == "vector" && operands.size() == 2) {
-      FormulaNode n = literal(Kind::call, text(name));
+      FormulaNode n = literal(Kind::call, text("filled"));
       n.target = Target::filled;
       return add(n, operands);
     }
