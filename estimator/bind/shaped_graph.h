@@ -27,7 +27,7 @@ struct KnownContents {
 /// What is known of one value once the dimensions are bound.
 struct ShapedValue {
   enum class Kind : std::uint8_t {
-    unknown,   ///< never produced (dead branch) or absent
+    unknown,  ///< never produced (dead branch) or absent
     tensor,
     sequence,  ///< `elements` are its tensors
     optional_none,
@@ -62,7 +62,7 @@ struct ShapedBody {
 };
 
 /// What a symbolic dimension was taken for.
-enum class DimMeaning : std::uint8_t { unknown, batch, sequence, other };
+enum class DimMeaning : std::uint8_t { unknown, batch, sequence, other, past, spatial };
 
 struct BoundDim {
   std::string name;
@@ -76,16 +76,17 @@ struct ShapedInput {
   std::string_view name;
   DType dtype = DType::undefined;
   Dims dims;
-  int batch_axis = -1;     ///< axis bound by --batch, -1 if none
-  int sequence_axis = -1;  ///< axis bound by --seq
+  int batch_axis = -1;       ///< axis that --batch binds, -1 if none
+  int sequence_axis = -1;    ///< axis that --seq binds, -1 if none
   bool shape_given = false;  ///< the user named this input in --shape
 };
 
 struct ShapedGraph {
   const Model* model = nullptr;
-  std::vector<ShapedNode> nodes;     ///< nodes that run, topological order; dead ones (no path to an output) are kept
-  std::vector<ShapedValue> values;   ///< by ValueId
-  std::vector<ValueId> same_as;      ///< by ValueId: the value this one stands for (If outputs, Identity of a body); itself otherwise
+  std::vector<ShapedNode> nodes;    ///< nodes that run, topological order; dead ones (no path to an output) are kept
+  std::vector<ShapedValue> values;  ///< by ValueId
+  std::vector<ValueId>
+      same_as;  ///< by ValueId: the value this one stands for (If outputs, Identity of a body); itself otherwise
   std::vector<ShapedInput> inputs;
   std::vector<ValueId> outputs;
   std::vector<BoundDim> dims;
@@ -102,12 +103,12 @@ struct ShapedGraph {
 struct Bindings {
   std::optional<std::int64_t> batch;
   std::optional<std::int64_t> sequence;
-  std::map<std::string, std::int64_t, std::less<>> dims;          ///< --dim NAME=N
+  std::map<std::string, std::int64_t, std::less<>> dims;                 ///< --dim NAME=N
   std::map<std::string, std::vector<std::int64_t>, std::less<>> shapes;  ///< --shape INPUT=2x3x224x224
 };
 
-/// Binds every symbolic dimension and infers every shape. Throws Error(bad_input) naming node, operator, inputs and why,
-/// or Error(usage) listing the dims that are not clear, with the command that would work.
+/// Binds every symbolic dimension and infers every shape. Throws Error(bad_input) naming node, operator, inputs and
+/// why, or Error(usage) listing the dims that are not clear, with the command that would work.
 ShapedGraph bind(const Model& model, const Bindings& bindings);
 
 }  // namespace headroom
