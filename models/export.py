@@ -90,7 +90,9 @@ def take_apart(made, given_inputs):
 
     model, inputs, axes = (tuple(made) + (None, None))[:3] if isinstance(made, tuple) else (made, None, None)
     if not isinstance(model, torch.nn.Module):
-        raise ExportError(f"the function returned {type(model).__name__}, not a torch.nn.Module (or a tuple that starts with one)")
+        raise ExportError(
+            f"the function returned {type(model).__name__}, not a torch.nn.Module (or a tuple that starts with one)"
+        )
     if given_inputs:
         inputs = given_inputs
     if inputs is None:
@@ -105,7 +107,7 @@ def take_apart(made, given_inputs):
         raise ExportError(f"the inputs do not suit {type(model).__name__}.forward{signature}: {error}") from error
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL and bound.arguments.get(name):
-            raise ExportError(f"forward(*{name}) takes inputs without names: wrap the module in one whose forward names them")
+            raise ExportError(f"forward(*{name}) has inputs without names: wrap the module in one that names them")
         if parameter.kind is parameter.VAR_KEYWORD:
             bound.arguments.update(bound.arguments.pop(name, {}))
     return model, dict(bound.arguments), axes
@@ -139,7 +141,9 @@ def check_axes(axes, inputs):
             raise ExportError(f"dynamic axes of '{name}', which is no input; there is: {', '.join(inputs)}")
         for dim, dim_name in dims.items():
             if dim >= inputs[name].dim():
-                raise ExportError(f"dynamic axes: '{name}' has no dimension {dim} (its shape is {list(inputs[name].shape)})")
+                raise ExportError(
+                    f"dynamic axes: '{name}' has no dimension {dim} (its shape is {list(inputs[name].shape)})"
+                )
             if inputs[name].shape[dim] < 2:
                 raise ExportError(
                     f"dimension {dim} ({dim_name}) of example input '{name}' is {inputs[name].shape[dim]}: "
@@ -152,46 +156,66 @@ def move_off_initial_values(model):
     import torch
 
     values = dict(model.named_parameters())
-    values.update((name, b) for name, b in model.named_buffers() if name.rpartition(".")[2] in ("running_mean", "running_var"))
+    values.update(
+        (name, b) for name, b in model.named_buffers() if name.rpartition(".")[2] in ("running_mean", "running_var")
+    )
     with torch.no_grad():
         for value in values.values():
             if value.is_floating_point() and not value.is_meta:
                 value.add_(torch.rand_like(value), alpha=1e-3)
 
 
-def export_dynamo(model, inputs, axes, options):
+def export_dynamo(model, inputs, axes, options, _):
     import torch
 
     shapes = {name: dict(axes[name]) if axes.get(name) else None for name in inputs}
     try:
-        program = torch.onnx.export(model, (), kwargs=inputs, dynamic_shapes=shapes, dynamo=True, verbose=False,
-                                    opset_version=options.opset, optimize=options.optimize)
+        program = torch.onnx.export(
+            model,
+            (),
+            kwargs=inputs,
+            dynamic_shapes=shapes,
+            dynamo=True,
+            verbose=False,
+            opset_version=options.opset,
+            optimize=options.optimize,
+        )
     except torch.onnx.errors.OnnxExporterError as error:
         reasons = [line.strip() for line in str(error.__cause__ or error).splitlines() if line.strip()]
         raise ExportError(
-            "torch.export cannot capture the model: " + " ".join(reasons[:4]) +
-            "\nhint: an input dimension that the model fixes must not be dynamic (--axes); --exporter ts traces instead"
+            "torch.export cannot capture the model: "
+            + " ".join(reasons[:4])
+            + "\nhint: an input dimension that the model fixes must not be dynamic (--axes); --exporter ts traces instead"
         ) from error
     return program.model
 
 
-def export_ts(model, inputs, axes, options):
+def export_ts(model, inputs, axes, options, scratch):
     import onnx_ir
     import torch
 
     names = [name for name, value in inputs.items() if isinstance(value, torch.Tensor)]
-    folder = tempfile.TemporaryDirectory(prefix="headroom-export-")
-    path = os.path.join(folder.name, "model.onnx")
+    path = os.path.join(scratch, "model.onnx")
     training = torch.onnx.TrainingMode.TRAINING if options.mode == "train" else torch.onnx.TrainingMode.EVAL
     try:
-        torch.onnx.export(model, (), path, kwargs=inputs, input_names=names, dynamic_axes=axes, dynamo=False,
-                          opset_version=options.opset or 17, training=training, do_constant_folding=options.optimize)
+        torch.onnx.export(
+            model,
+            (),
+            path,
+            kwargs=inputs,
+            input_names=names,
+            dynamic_axes=axes,
+            dynamo=False,
+            opset_version=options.opset or 17,
+            training=training,
+            do_constant_folding=options.optimize,
+        )
     except Exception as error:  # a tracer runs the user's code: anything may come out
         reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ExportError(f"the TorchScript exporter failed: {' '.join(reasons[:2])}\nhint: try --exporter dynamo") from error
-    exported = onnx_ir.load(path)
-    exported.meta["folder"] = folder  # the weights are read from there until the model has been written
-    return exported
+        raise ExportError(
+            f"the TorchScript exporter failed: {' '.join(reasons[:2])}\nhint: try --exporter dynamo"
+        ) from error
+    return onnx_ir.load(path)  # maps the weights, so `scratch` must stay until the model has been written
 
 
 def edges(rows, columns):
@@ -225,8 +249,15 @@ def leave_weights_out(exported, path, keep):
                     data.seek(offset + start * size)
                     data.write(raw[start * size : (start + count) * size].tobytes())
             data.truncate(offset + tensor.nbytes)
-        external = onnx_ir.ExternalTensor(location, offset, tensor.nbytes, tensor.dtype, shape=tensor.shape,
-                                          name=tensor.name or "", base_dir=path.parent)
+        external = onnx_ir.ExternalTensor(
+            location,
+            offset,
+            tensor.nbytes,
+            tensor.dtype,
+            shape=tensor.shape,
+            name=tensor.name or "",
+            base_dir=path.parent,
+        )
         external.metadata_props.update(tensor.metadata_props)
         offset += -(-tensor.nbytes // 64) * 64
         return external
@@ -273,52 +304,81 @@ def slim(exported):
 
 def export(model, inputs, axes, path, options):
     """Writes the ONNX file of `model` to `path`; returns the exported onnx_ir.Model."""
-    import onnx_ir
     import torch
 
     check_axes(axes, inputs)
     move_off_initial_values(model)
     model.train(options.mode == "train")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the exporters, about themselves
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        exported = (export_dynamo if options.exporter == "dynamo" else export_ts)(model, inputs, axes, options)
-    for value in exported.graph.inputs:
-        for dim, name in axes.get(value.name, {}).items():
-            if isinstance(value.shape[dim], int):
-                raise ExportError(f"the exporter fixed dimension {dim} ({name}) of input '{value.name}' to {value.shape[dim]}: "
-                                  "the model allows no other; say so with --axes")
-    if options.weights != "all":
-        leave_weights_out(exported, path, options.weights)
-    shorten_paths(exported)
-    if options.slim:
-        slim(exported)
-    exported.producer_name, exported.producer_version = "pytorch", torch.__version__
-    partial = path.with_name(path.name + ".partial")
-    try:
-        onnx_ir.save(exported, partial, external_data=path.name + ".data" if options.weights == "all" else None)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    capture = {"dynamo": export_dynamo, "ts": export_ts}[options.exporter]
+    with tempfile.TemporaryDirectory(prefix="headroom-export-") as scratch:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporters, about themselves
+            logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+            exported = capture(model, inputs, axes, options, scratch)
+        for value in exported.graph.inputs:
+            for dim, name in axes.get(value.name, {}).items():
+                if isinstance(value.shape[dim], int):
+                    raise ExportError(
+                        f"the exporter fixed dimension {dim} ({name}) of input '{value.name}' to "
+                        f"{value.shape[dim]}: the model allows no other; say so with --axes"
+                    )
+        if options.weights != "all":
+            leave_weights_out(exported, path, options.weights)
+        shorten_paths(exported)
+        if options.slim:
+            slim(exported)
+        exported.producer_name, exported.producer_version = "pytorch", torch.__version__
+        write(exported, path, options.weights)
     return exported
 
 
+def write(exported, path, weights):
+    """A file that is there is whole: it is written under another name first."""
+    import onnx_ir
+
+    partial = path.with_name(path.name + ".partial")
+    try:
+        onnx_ir.save(exported, partial, external_data=path.name + ".data" if weights == "all" else None)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("source", metavar="SOURCE", help="MODULE:FUNCTION that makes the model")
     parser.add_argument("-o", "--output", metavar="FILE", type=pathlib.Path, help="default: FUNCTION.onnx")
-    parser.add_argument("--exporter", choices=["dynamo", "ts"], default="dynamo",
-                        help="torch.export (default; it tells the exact ATen calls) or TorchScript")
-    parser.add_argument("--mode", choices=["train", "eval"], default="train",
-                        help="train (default) keeps dropout and batch norm; an eval file has to be guessed back")
-    parser.add_argument("--input", metavar="NAME=DIMS[:DTYPE]", action="append", default=[], help="an example input, x=2x3x224x224")
-    parser.add_argument("--axes", metavar="INPUT=NAME,-,…", action="append", default=[], help="the dimensions of an input that may vary")
-    parser.add_argument("--weights", choices=["none", "edges", "all"], default="none",
-                        help="none (default): dims and types only; edges: besides, a sparse FILE.data with the few hundred bytes "
-                        "of each matrix that tell tied weights apart in an eval file; all: FILE.data with all bytes")
+    parser.add_argument(
+        "--exporter",
+        choices=["dynamo", "ts"],
+        default="dynamo",
+        help="torch.export (default; it tells the exact ATen calls) or TorchScript",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=["train", "eval"],
+        default="train",
+        help="train (default) keeps dropout and batch norm; an eval file has to be guessed back",
+    )
+    parser.add_argument(
+        "--input", metavar="NAME=DIMS[:DTYPE]", action="append", default=[], help="an example input, x=2x3x224x224"
+    )
+    parser.add_argument(
+        "--axes", metavar="INPUT=NAME,-,…", action="append", default=[], help="the dimensions of an input that may vary"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=["none", "edges", "all"],
+        default="none",
+        help="none (default): dims and types only; edges: besides, a sparse FILE.data with the few hundred bytes "
+        "of each matrix that tell tied weights apart in an eval file; all: FILE.data with all bytes",
+    )
     parser.add_argument("--slim", action="store_true", help="a small file: without what headroom does not read")
-    parser.add_argument("--optimize", action="store_true", help="let the exporter optimise, as it does by default (merges, folds)")
+    parser.add_argument(
+        "--optimize", action="store_true", help="let the exporter optimise, as it does by default (merges, folds)"
+    )
     parser.add_argument("--opset", type=int, metavar="N", help="default: the exporter's own (ts: 17)")
     options = parser.parse_args()
 
@@ -327,7 +387,9 @@ def main():
             import torch
             import onnx_ir, onnxscript  # noqa: F401  (the dynamo exporter needs both)
         except ImportError as error:
-            raise ExportError(f"{error}; install with scripts/setup --models and run .venv/bin/python models/export.py", 5) from error
+            raise ExportError(
+                f"{error}; install with scripts/setup --models and run .venv/bin/python models/export.py", 5
+            ) from error
         torch.manual_seed(0)
         function = load_function(options.source)
         path = options.output or pathlib.Path(function.__name__ + ".onnx")
@@ -343,7 +405,9 @@ def main():
 
     parameters = sum(p.numel() for p in model.parameters())
     described = ", ".join(f"{v.name}[{', '.join(str(d) for d in v.shape)}]" for v in exported.graph.inputs)
-    print(f"{path}: {parameters:,} parameters, {sum(1 for _ in exported.graph):,} nodes, {path.stat().st_size / 1024:,.0f} KiB, {described}")
+    print(
+        f"{path}: {parameters:,} parameters, {sum(1 for _ in exported.graph):,} nodes, {path.stat().st_size / 1024:,.0f} KiB, {described}"
+    )
 
 
 if __name__ == "__main__":
