@@ -1,0 +1,28 @@
+#include "estimator/cli/commands/commands.h"
+
+#include <array>
+
+namespace headroom::cli {
+namespace {
+
+constexpr auto table = std::to_array<Command>({
+    {"estimate", on_estimate, "MODEL.onnx", "peak memory of a training step or an inference",
+     "  headroom estimate gpt2.onnx --batch 8 --seq 512 --precision amp-bf16 --gpu h200\n"
+     "  headroom estimate resnet50.onnx --batch 64 --optimizer sgd-momentum --outputs drop\n"
+     "  headroom estimate model.onnx --shape x=8x3x512x512 --task infer --format json\n",
+     run_estimate},
+    {"inspect", on_inspect, "MODEL.onnx", "print a stage: the graph, its shapes, the eager program, the trace, the timeline",
+     "  headroom inspect gpt2.onnx --stage program --batch 1 --seq 16\n"
+     "  headroom inspect gpt2.onnx --stage trace --batch 1 --seq 16 --task infer\n",
+     run_inspect},
+    {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
+    {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
+    {"completions", on_completions, "bash|zsh|fish", "completions for a shell",
+     "  headroom completions bash > ~/.local/share/bash-completion/completions/headroom\n", run_completions},
+});
+
+}  // namespace
+
+std::span<const Command> commands() { return table; }
+
+}  // namespace headroom::cli

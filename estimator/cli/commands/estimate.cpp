@@ -1,0 +1,37 @@
+#include "estimator/plan/estimate.h"
+
+#include <unistd.h>
+
+#include "estimator/base/error.h"
+#include "estimator/cli/commands/commands.h"
+#include "estimator/cli/output.h"
+#include "estimator/report/report.h"
+
+namespace headroom::cli {
+
+int run_estimate(const Options& o) {
+  const std::string& file = model_file(o, "estimate");
+  const Scenario scenario = scenario_of(o);
+  Estimate e = estimate(file, scenario);
+  const Diagnostics later = not_modelled_yet(scenario);
+  e.diagnostics.insert(e.diagnostics.end(), later.begin(), later.end());
+
+  std::string text;
+  if (o.format == "json")
+    text = report::json(e);
+  else if (o.format == "csv")
+    text = report::csv(e);
+  else if (o.format == "md")
+    text = report::markdown(e);
+  else
+    text = report::table(e, {.colours = o.output.empty() && colours_wanted(STDOUT_FILENO), .width = terminal_width()});
+  write_result(text, o.output);
+
+  if (o.strict)
+    for (const Diagnostic& d : e.diagnostics)
+      if (d.bound.count() > 0 || d.code == "option-not-modelled")
+        throw Error(Exit::not_modelled, "--strict: " + d.message, d.node, "the result stands, with this in its margin");
+  return static_cast<int>(e.fits.value_or(true) ? Exit::answered : Exit::answered_no);
+}
+
+}  // namespace headroom::cli

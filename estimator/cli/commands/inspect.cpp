@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "estimator/base/error.h"
+#include "estimator/base/text.h"
+#include "estimator/bind/describe.h"
+#include "estimator/cli/commands/commands.h"
+#include "estimator/cli/output.h"
+#include "estimator/plan/estimate.h"
+#include "estimator/read/describe.h"
+#include "estimator/recover/recover.h"
+
+namespace headroom::cli {
+namespace {
+
+std::string_view text_at(const shadow::Trace& t, std::int32_t i) {
+  return i >= 0 ? std::string_view(t.texts[static_cast<std::size_t>(i)]) : std::string_view();
+}
+
+std::string trace_text(const shadow::Trace& t, const Program& p) {
+  std::string out;
+  for (const auto& e : t.events) {
+    using Kind = shadow::TraceEvent::Kind;
+    if (e.kind == Kind::phase) {
+      out += fmt::format("phase {} {}\n", name_of(e.phase), e.index);
+      continue;
+    }
+    const auto& b = t.blocks[static_cast<std::size_t>(e.index)];
+    if (e.kind == Kind::becomes) {
+      out += fmt::format("  = {:<8} {}\n", e.index, name_of(e.category));
+      continue;
+    }
+    out += fmt::format("  {} {:<8} {:>14}", e.kind == Kind::alloc ? '+' : '-', e.index, b.bytes.count());
+    if (e.kind == Kind::alloc) {
+      const std::string_view module = p.module_path(b.module);
+      out += "  " + std::string(name_of(b.category));
+      for (const std::string_view s : {text_at(t, b.op), text_at(t, b.name), text_at(t, b.site), module})
+        if (!s.empty()) out += "  " + printable(s);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string timeline_text(const Timeline& t) {
+  std::string out = fmt::format("{:<5} {:<10} {:>16} {:>16} {:>16} {:>16}\n", "step", "phase", "allocated peak",
+                                "reserved peak", "allocated end", "reserved end");
+  for (const PhaseFigures& p : t.phases)
+    out += fmt::format("{:<5} {:<10} {:>16} {:>16} {:>16} {:>16}\n", p.step, name_of(p.phase), p.allocated_peak.count(),
+                       p.reserved_peak.count(), p.allocated_end.count(), p.reserved_end.count());
+  return out;
+}
+
+}  // namespace
+
+int run_inspect(const Options& o) {
+  const std::string& file = model_file(o, "inspect");
+  if (o.stage.empty())
+    throw usage_error("headroom inspect wants --stage", "", "graph | shapes | program | trace | timeline");
+  const Scenario s = scenario_of(o);
+  std::string out;
+  if (o.stage == "graph") {
+    out = describe(read_model(file));
+  } else if (o.stage == "shapes" || o.stage == "program") {
+    const Model model = read_model(file);
+    const ShapedGraph graph =
+        bind(model, {.batch = s.batch, .sequence = s.sequence, .dims = s.dims, .shapes = s.shapes});
+    out = o.stage == "shapes" ? describe(graph) : describe(recover(graph, {.training = s.training()}));
+  } else {
+    Stages stages;
+    estimate(file, s, &stages);
+    out = o.stage == "trace" ? trace_text(*stages.trace, *stages.programs[0]) : timeline_text(stages.timeline);
+  }
+  write_result(out, o.output);
+  return 0;
+}
+
+}  // namespace headroom::cli

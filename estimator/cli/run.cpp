@@ -1,0 +1,64 @@
+#include "estimator/cli/run.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "estimator/base/error.h"
+#include "estimator/base/text.h"
+#include "estimator/cli/options.h"
+#include "estimator/cli/output.h"
+
+namespace headroom::cli {
+namespace {
+
+int say(Exit code, std::string_view what, std::string_view where = {}, std::string_view hint = {}) {
+  const bool colour = colours_wanted(STDERR_FILENO);
+  std::string line = colour ? "\033[1;31mheadroom:\033[0m " : "headroom: ";
+  if (!where.empty()) line += printable(where, 400) + ": ";
+  line += printable(what, 1200);
+  if (!hint.empty()) line += (colour ? "\n  \033[2mhint:\033[0m " : "\n  hint: ") + printable(hint, 1200);
+  std::cerr << line << "\n";
+  return static_cast<int>(code);
+}
+
+int run_checked(int argc, char** argv) {
+  const Options o = parse({argv + 1, argv + argc});
+  if (o.version) {
+    write_result("headroom " HEADROOM_VERSION "\n", {});
+    return 0;
+  }
+  if (o.command.empty()) {
+    write_result(general_help(), {});
+    return 0;
+  }
+  const Command& command = *find_command(o.command);
+  if (o.help) {
+    write_result(help_of(command), {});
+    return 0;
+  }
+  return command.run(o);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  try {
+    return run_checked(argc, argv);
+  } catch (const Error& e) {
+    return say(e.code(), e.what(), e.where(), e.hint());
+  } catch (const SizeOverflow&) {
+    return say(Exit::bad_input, "a size does not fit into 64 bits", "", "check the dimensions given");
+  } catch (const std::bad_alloc&) {
+    return say(Exit::environment, "this machine ran out of memory", "", "the model or its dimensions are too large");
+  } catch (const std::exception& e) {
+    return say(Exit::internal, std::string("a bug of ours: ") + e.what(), "",
+               "please report it with the command and, if you can, the model without its weights");
+  }
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,83 @@
+#include "estimator/report/figures.h"
+
+#include <algorithm>
+#include <map>
+
+#include "estimator/report/report.h"
+
+namespace headroom::report {
+
+std::vector<CategoryRow> category_rows(const Estimate& e) {
+  std::vector<CategoryRow> rows;
+  const double total = static_cast<double>(std::max<std::int64_t>(e.peak_allocated.count(), 1));
+  for (int c = 0; c < category_count; ++c) {
+    const Bytes bytes = e.categories[static_cast<std::size_t>(c)];
+    if (bytes.count() == 0) continue;
+    std::string key(name_of(static_cast<Category>(c))), name = key;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    if (static_cast<Category>(c) == Category::activations) name += " (saved for backward)";
+    rows.push_back({std::move(name), std::move(key), bytes, static_cast<double>(bytes.count()) / total});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  rows.push_back({"allocator rounding", "rounding", e.rounding, static_cast<double>(e.rounding.count()) / total});
+  return rows;
+}
+
+std::vector<PhaseRow> phase_rows(const Estimate& e) {
+  std::vector<PhaseRow> rows;
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer}) {
+    PhaseRow row{phase, {}, {}};
+    for (const PhaseFigures& p : e.phases)
+      if (p.phase == phase) {
+        row.allocated = std::max(row.allocated, p.allocated_peak);
+        row.reserved = std::max(row.reserved, p.reserved_peak);
+      }
+    if (row.allocated.count() > 0) rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
+  std::vector<DiagnosticRow> rows;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  for (const Diagnostic& d : e.diagnostics) {
+    const auto [it, fresh] = places.try_emplace({d.code, d.message}, rows.size());
+    if (fresh) {
+      rows.push_back({d, 1});
+    } else {
+      ++rows[it->second].count;
+      rows[it->second].diagnostic.bound += d.bound;
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    if (a.diagnostic.severity != b.diagnostic.severity) return a.diagnostic.severity > b.diagnostic.severity;
+    return a.diagnostic.bound > b.diagnostic.bound;
+  });
+  return rows;
+}
+
+std::string scenario_line(const Estimate& e) {
+  std::string out;
+  const auto add = [&](const std::string& s) { out += (out.empty() ? "" : ", ") + s; };
+  for (const BoundDim& d : e.dims)
+    if (d.meaning == DimMeaning::batch)
+      add("batch " + std::to_string(d.value));
+    else if (d.meaning == DimMeaning::sequence)
+      add("sequence " + std::to_string(d.value));
+    else
+      add(d.name + " " + std::to_string(d.value));
+  std::map<std::string, std::string> text;
+  for (const auto& [name, value] : scenario_text(e.scenario)) text[name] = value;
+  add(text["precision"]);
+  if (!e.scenario.training()) {
+    add("inference");
+    return out;
+  }
+  add(text["optimizer"] + " " + text["optimizer-impl"]);
+  if (e.scenario.accumulate > 1) add("accumulation " + text["accumulate"]);
+  if (e.scenario.checkpoint != CheckpointKind::none) add("checkpointing " + text["checkpoint"]);
+  add("training step");
+  return out;
+}
+
+}  // namespace headroom::report

@@ -1,0 +1,37 @@
+// What every text report of an estimate shows, in one order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/plan/estimate.h"
+
+namespace headroom::report {
+
+struct CategoryRow {
+  std::string name;   ///< for people: "optimizer state"
+  std::string key;    ///< the JSON's: "optimizer_state"
+  Bytes bytes;
+  double share = 0;   ///< of the allocated peak, 0..1
+};
+/// Categories that are not empty at the peak, largest first, rounding last.
+std::vector<CategoryRow> category_rows(const Estimate& e);
+
+struct PhaseRow {
+  Phase phase = Phase::forward;
+  Bytes allocated, reserved;
+};
+/// Forward, backward, optimizer: peaks over the run; phases that did not run are left out.
+std::vector<PhaseRow> phase_rows(const Estimate& e);
+
+/// Diagnostics with the same code and message once, with their count and the sum of their bounds.
+struct DiagnosticRow {
+  Diagnostic diagnostic;
+  int count = 1;
+};
+std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e);
+
+/// "batch 8, sequence 512, amp-bf16, adamw foreach, training step".
+std::string scenario_line(const Estimate& e);
+
+}  // namespace headroom::report

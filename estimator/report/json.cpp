@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "estimator/report/report.h"
+
+namespace headroom::report {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view name_of(Severity s) {
+  return s == Severity::error ? "error" : s == Severity::warning ? "warning" : "info";
+}
+
+ordered_json scenario_json(const Scenario& s) {
+  ordered_json j = ordered_json::object();
+  for (const auto& [name, value] : scenario_text(s)) {
+    // Repeatable flags are lists.
+    if (name == "dim" || name == "shape" || name == "freeze")
+      j[name].push_back(value);
+    else
+      j[name] = value;
+  }
+  return j;
+}
+
+/// Peaks of a phase over the whole run.
+ordered_json phase_json(const Estimate& e, Phase phase) {
+  Bytes allocated, reserved;
+  for (const PhaseFigures& p : e.phases)
+    if (p.phase == phase) {
+      allocated = std::max(allocated, p.allocated_peak);
+      reserved = std::max(reserved, p.reserved_peak);
+    }
+  return {{"allocated_bytes", allocated.count()}, {"reserved_bytes", reserved.count()}};
+}
+
+}  // namespace
+
+std::string json(const Estimate& e) {
+  ordered_json j;
+  j["schema_version"] = 1;
+  j["tool_version"] = HEADROOM_VERSION;
+  j["scenario"] = scenario_json(e.scenario);
+  j["model"] = {{"name", e.model.name},
+                {"parameters", e.model.parameters},
+                {"trainable_parameters", e.model.trainable},
+                {"nodes", e.model.nodes},
+                {"hash", fmt::format("{:016x}", e.model.hash)}};
+  ordered_json dims = ordered_json::object();
+  for (const BoundDim& d : e.dims) dims[d.name] = d.value;
+  j["model"]["dims"] = dims;
+  j["peak"] = {{"allocated_bytes", e.peak_allocated.count()},
+               {"reserved_bytes", e.peak_reserved.count()},
+               {"device_bytes", e.peak_device.count()},
+               {"phase", headroom::name_of(e.at.phase)},
+               {"step", e.at.step},
+               {"at", {{"node", e.at.node}, {"op", e.at.op}, {"module", e.at.module}}}};
+  j["phases"] = {{"forward", phase_json(e, Phase::forward)},
+                 {"backward", phase_json(e, Phase::backward)},
+                 {"optimizer", phase_json(e, Phase::optimizer)}};
+  ordered_json categories = ordered_json::object();
+  for (int c = 0; c < category_count; ++c)
+    categories[std::string(headroom::name_of(static_cast<Category>(c)))] = e.categories[static_cast<std::size_t>(c)].count();
+  categories["rounding"] = e.rounding.count();
+  j["categories"] = categories;
+  j["fragmentation_bytes"] = e.fragmentation.count();
+  j["context_bytes"] = e.context.count();
+  j["resident"] = {{"weights_bytes", e.model.weight_bytes.count()},
+                   {"buffers_bytes", e.model.buffer_bytes.count()},
+                   {"optimizer_state_bytes", e.optimizer_state_bytes.count()},
+                   {"gradients_bytes", e.gradient_bytes.count()}};
+  ordered_json parts = ordered_json::array();
+  for (const MarginPart& p : e.margins)
+    parts.push_back({{"code", p.code},
+                     {"allocated_bytes", p.allocated.count()},
+                     {"reserved_bytes", p.reserved.count()},
+                     {"device_bytes", p.device.count()}});
+  j["margin"] = {{"allocated_bytes", e.margin_allocated.count()},
+                 {"reserved_bytes", e.margin_reserved.count()},
+                 {"device_bytes", e.margin_device.count()},
+                 {"parts", parts}};
+  if (e.fits) j["fits"] = *e.fits;
+  ordered_json diagnostics = ordered_json::array();
+  for (const Diagnostic& d : e.diagnostics)
+    diagnostics.push_back({{"code", d.code},
+                           {"severity", name_of(d.severity)},
+                           {"node", d.node},
+                           {"message", d.message},
+                           {"bound_bytes", d.bound.count()}});
+  j["diagnostics"] = diagnostics;
+  ordered_json largest = ordered_json::array();
+  for (const LiveTensor& t : e.largest)
+    largest.push_back({{"bytes", t.bytes.count()},
+                       {"category", headroom::name_of(t.category)},
+                       {"name", t.name},
+                       {"op", t.op},
+                       {"module", t.module}});
+  j["largest"] = largest;
+  ordered_json steps = ordered_json::array();
+  for (const PhaseFigures& p : e.phases)
+    steps.push_back({{"step", p.step},
+                     {"phase", headroom::name_of(p.phase)},
+                     {"allocated_bytes", p.allocated_end.count()},
+                     {"allocated_peak_bytes", p.allocated_peak.count()},
+                     {"reserved_bytes", p.reserved_end.count()},
+                     {"reserved_peak_bytes", p.reserved_peak.count()},
+                     {"requested_peak_bytes", p.requested_peak.count()}});
+  j["steps"] = steps;
+  j["seconds"] = e.seconds;
+  // Names come from files: broken UTF-8 becomes U+FFFD.
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace headroom::report
