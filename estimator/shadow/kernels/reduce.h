@@ -10,6 +10,8 @@ struct ReduceElement {
   int accumulator_bytes = 4;  ///< size of one accumulated value in the buffer
 };
 
+/// Sizes of a reduction's result.
+Dims reduced_sizes(const TensorImpl& t, const Dims& dims, bool keepdim);
 /// Output of a reduction over `dims` (empty: all), and the kernel's scratch, which comes and goes after it.
 Tensor reduce(Shadow& m, const Tensor& input, const Dims& dims, bool keepdim, DType out_dtype, ReduceElement element = {});
 /// Only the scratch of reducing `input` over `dims`.

@@ -1,0 +1,376 @@
+// Losses (aten/src/ATen/native/Loss.cpp, LossNLL.cpp, cuda/Loss.cu, cuda/NLLLoss2d.cu).
+#include "estimator/base/error.h"
+#include "estimator/shadow/kernels/formats.h"
+#include "estimator/shadow/kernels/iterator.h"
+#include "estimator/shadow/kernels/reduce.h"
+#include "estimator/shadow/kernels/views.h"
+#include "estimator/shadow/operators/forward.h"
+
+namespace headroom::shadow {
+namespace {
+
+/// at::Reduction.
+enum Reduction : std::int64_t { none = 0, mean = 1, sum = 2 };
+
+Tensor pair(Shadow& m, Args a) {
+  const auto inputs = a.values().first(2);
+  return elementwise(m, result_type(inputs), inputs);
+}
+
+/// The tensor becomes a scalar in the block that it has: what resize_output leaves behind.
+Tensor resized_to_scalar(Tensor t) {
+  t->sizes.clear();
+  t->strides.clear();
+  return t;
+}
+
+// ---- elementwise losses ------------------------------------------------------------------------------------------------
+
+/// mse_loss, smooth_l1_loss: the reduced loss sits in the block that was made for the elementwise one.
+Outputs in_full_block(Shadow& m, Args a) {
+  Tensor out = pair(m, a);
+  if (a.integer(2) == none) return {out};
+  const Tensor values = pair(m, a);
+  reduce_scratch(m, values, {});
+  return {resized_to_scalar(std::move(out))};
+}
+
+Outputs huber_loss(Shadow& m, Args a) {
+  const Tensor values = pair(m, a);
+  if (a.integer(2) == none) return {values};
+  return {reduce(m, values, {}, false, values->dtype)};
+}
+
+/// binary_cross_entropy (self, target, weight, reduction), soft_margin_loss (self, target, reduction): a full block that
+/// becomes the scalar, and a scalar for the reduction.
+template <std::size_t reduction>
+Outputs scalar_in_full_block(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  Tensor out = empty_in_format(m, x, DType::undefined, MemoryFormat::preserve);
+  if (a.integer(reduction) == none) return {out};
+  const Tensor total = reduce(m, out, {}, false, out->dtype);
+  return {resized_to_scalar(std::move(out))};
+}
+
+Outputs binary_cross_entropy_backward(Shadow& m, Args a) {
+  return {empty_in_format(m, a.tensor(1), DType::undefined, MemoryFormat::preserve)};
+}
+
+/// (self, target, weight, pos_weight, reduction): the log-sigmoid, then (1 - target)·self - log-sigmoid in place. With
+/// pos_weight the log weight (pos_weight - 1)·target + 1 comes between.
+Outputs binary_cross_entropy_with_logits(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const std::array<Value, 1> input{a[0]};
+  const auto like_input = [&] { return elementwise(m, x->dtype, input); };
+  const Tensor log_sigmoid = like_input();
+  Tensor log_weight;
+  if (a.given(3)) {
+    const Tensor& positive = a.tensor(3);
+    const Tensor reduced = empty_beside(m, positive, positive->sizes);
+    const std::array<Value, 2> product{reduced, a[1]};
+    log_weight = elementwise(m, x->dtype, product);
+  }
+  const Tensor rest = log_weight ? (log_weight.reset(), like_input()) : like_input();
+  if (a.integer(4) == none) return {rest};
+  return {reduce(m, rest, {}, false, x->dtype)};
+}
+
+/// mse_loss_backward, smooth_l1_loss_backward, huber_loss_backward: (grad_output, self, target, ...).
+Outputs of_self_and_target(Shadow& m, Args a) {
+  const auto inputs = a.values().subspan(1, 2);
+  return {elementwise(m, result_type(inputs), inputs)};
+}
+
+/// (grad_output, self, target, reduction): three temporaries of the input's size before the result.
+Outputs soft_margin_loss_backward(Shadow& m, Args a) {
+  const std::array<Value, 2> inputs{a[1], a[2]};
+  const auto temporary = [&] { return elementwise(m, a.tensor(1)->dtype, inputs); };
+  Tensor exponent = temporary();
+  Tensor scaled = temporary();
+  Tensor shifted = temporary();
+  scaled.reset();
+  exponent.reset();
+  Tensor out = temporary();
+  shifted.reset();
+  return {out};
+}
+
+Outputs multi_margin_loss(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const std::int64_t rows = x->dim() == 2 ? x->sizes[0] : 1;
+  const bool reduced = a.integer(5) != none && x->dim() == 2;
+  Tensor out = empty_beside(m, x, a.integer(5) == none && x->dim() == 2 ? Dims{rows} : Dims{});
+  const Tensor each = reduced ? empty_beside(m, x, {rows}) : Tensor();
+  if (reduced) reduce_scratch(m, each, {});
+  return {out};
+}
+
+Outputs multilabel_margin_loss_forward(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const std::int64_t rows = x->dim() == 2 ? x->sizes[0] : 1;
+  Tensor is_target = empty_beside(m, x, a.tensor(1)->sizes);
+  if (a.integer(2) == none) return {empty_beside(m, x, x->dim() == 2 ? Dims{rows} : Dims{}), is_target};
+  const Tensor each = x->dim() == 2 ? empty_beside(m, x, {rows}) : Tensor();
+  Tensor out = empty_beside(m, x, {});
+  if (each) reduce_scratch(m, each, {});
+  return {out, is_target};
+}
+
+/// Gradient of the input (argument 1), its size and strides.
+Outputs of_input(Shadow& m, Args a) {
+  return {empty_in_format(m, a.tensor(1), DType::undefined, MemoryFormat::preserve)};
+}
+
+// ---- negative log likelihood -------------------------------------------------------------------------------------------
+
+/// (self, target, weight, reduction, ignore_index) -> (output, total_weight); also for images [N, C, H, W].
+Outputs nll_loss_forward(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &target = a.tensor(1);
+  const Tensor input = x->dim() > 2 ? m.contiguous(x) : x;
+  const bool each = a.integer(3) == none && x->dim() >= 2;
+  Tensor out = empty_beside(m, x, each ? target->sizes : Dims{});
+  return {out, empty_beside(m, x, {})};
+}
+
+/// zeros of the log-probabilities' size.
+Outputs nll_loss_backward(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(1);
+  return {x->dim() > 2 ? empty_in_format(m, x, DType::undefined, MemoryFormat::preserve) : empty_beside(m, x, x->sizes)};
+}
+
+template <OperatorName forward>
+Outputs nll_loss(Shadow& m, Args a) {
+  return {m.all(forward.view(), a[0], a[1], a[2], a[3], a[4])[0]};
+}
+
+/// By the number of dimensions: [N, C] and [C] directly, images as they are, others as [N, C, 1, rest].
+Outputs nll_loss_nd(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  if (x->dim() < 1) throw bad_input("nll_loss of a tensor without dimensions");
+  if (x->dim() <= 2) return m.all("aten::nll_loss", x, a[1], a[2], a[3], a[4]);
+  if (x->dim() == 4) return m.all("aten::nll_loss2d", x, a[1], a[2], a[3], a[4]);
+  const std::int64_t n = x->sizes[0], c = x->sizes[1];
+  const std::int64_t rest = x->count() / std::max<std::int64_t>(1, n * c);
+  Dims out(x->sizes.begin(), x->sizes.end());
+  out.erase(out.begin() + 1);
+  const Tensor input = m.one("aten::reshape", m.one("aten::contiguous", x), Dims{n, c, 1, rest});
+  const Tensor target = m.one("aten::reshape", m.one("aten::contiguous", a[1]), Dims{n, 1, rest});
+  const Tensor loss = m.one("aten::nll_loss2d", input, target, a[2], a[3], a[4]);
+  return a.integer(3) == none ? m.all("aten::view", loss, out) : Outputs{loss};
+}
+
+// ---- cross entropy -----------------------------------------------------------------------------------------------------
+
+Tensor reduced(Shadow& m, const Tensor& loss, std::int64_t reduction) {
+  if (reduction == mean) return m.one("aten::mean", loss);
+  if (reduction == sum) return m.one("aten::sum", loss);
+  return loss;
+}
+
+/// Targets are probabilities of the classes.
+Outputs of_probabilities(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  Tensor target = a.tensor(1);
+  const double smoothing = a.real(5);
+  const std::int64_t reduction = a.integer(3);
+  const std::int64_t class_dim = x->dim() == 1 ? 0 : 1;
+  const std::int64_t classes = x->sizes[static_cast<std::size_t>(class_dim)];
+  const Tensor log_probabilities = m.one("aten::log_softmax.int", x, class_dim, x->dtype);
+  if (smoothing > 0) {
+    const Tensor scaled = m.one("aten::mul.Scalar", target, 1 - smoothing);
+    target = m.one("aten::add.Scalar", scaled, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
+  }
+  Tensor product;
+  if (a.given(2)) {
+    Tensor weight = a.tensor(2);
+    if (x->dim() > 1) {
+      Dims sizes(x->dim(), 1);
+      sizes[1] = weight->count();
+      weight = m.one("aten::view", weight, sizes);
+    }
+    product = m.one("aten::mul.Tensor", m.one("aten::mul.Tensor", log_probabilities, target), weight);
+  } else {
+    product = m.one("aten::mul.Tensor", log_probabilities, target);
+  }
+  if (reduction == none)
+    return m.all("aten::neg", m.one("aten::sum.dim_IntList", product, Dims{class_dim}, false));
+  const Tensor negative = m.one("aten::neg", m.one("aten::sum", product));
+  if (reduction == sum) return {negative};
+  return m.all("aten::div.Scalar", negative, std::max<std::int64_t>(x->count() / std::max<std::int64_t>(classes, 1), 1));
+}
+
+/// A share of the loss is the mean over all classes; ignored targets are masked out of it.
+Outputs of_smoothed_labels(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const double smoothing = a.real(5);
+  const std::int64_t reduction = a.integer(3);
+  const std::int64_t class_dim = x->dim() == 1 ? 0 : 1;
+  const std::int64_t classes = x->sizes[static_cast<std::size_t>(class_dim)];
+  const Tensor log_probabilities = m.one("aten::log_softmax.int", x, class_dim, x->dtype);
+  const Tensor nll = m.one("aten::nll_loss_nd", log_probabilities, a[1], a[2], reduction, a[4]);
+
+  Tensor smooth;
+  Tensor weight = a.tensor(2);
+  if (weight) {
+    if (x->dim() > 1) {
+      Dims sizes(x->dim(), 1);
+      sizes[1] = weight->count();
+      weight = m.one("aten::view", weight, sizes);
+    }
+    smooth = m.one("aten::neg", m.one("aten::sum.dim_IntList", m.one("aten::mul.Tensor", log_probabilities, weight),
+                                      Dims{class_dim}, false));
+  } else {
+    smooth = m.one("aten::neg", m.one("aten::sum.dim_IntList", log_probabilities, Dims{class_dim}, false));
+  }
+  const Tensor ignored = m.one("aten::eq.Scalar", a[1], a[4]);
+  m.all("aten::masked_fill_.Scalar", smooth, ignored, 0.0);
+
+  Tensor total;
+  if (reduction == mean && weight) {
+    const Tensor gathered = m.one("aten::gather", a[2], 0, m.one("aten::flatten.using_ints", a[1], 0, -1));
+    total = m.one("aten::div.Tensor", m.one("aten::sum", smooth), m.one("aten::sum", gathered));
+  } else if (reduction == mean) {
+    const Tensor count = m.one("aten::sum", m.one("aten::bitwise_not", ignored));
+    total = m.one("aten::div.Tensor", m.one("aten::sum", smooth), count);
+  } else {
+    total = reduced(m, smooth, reduction);
+  }
+  const Tensor second = m.one("aten::mul.Scalar", total, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
+  const Tensor first = m.one("aten::mul.Scalar", nll, 1 - smoothing);
+  return m.all("aten::add.Tensor", first, second);
+}
+
+/// (self, target, weight, reduction, ignore_index, label_smoothing)
+Outputs cross_entropy_loss(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &target = a.tensor(1);
+  if (x->dim() == 0) throw bad_input("cross_entropy_loss of a tensor without dimensions");
+  if (x->sizes == target->sizes && is_float(target->dtype)) return of_probabilities(m, a);
+  if (a.real(5) > 0) return of_smoothed_labels(m, a);
+  const Tensor log_probabilities = m.one("aten::log_softmax.int", x, x->dim() == 1 ? 0 : 1, x->dtype);
+  return m.all("aten::nll_loss_nd", log_probabilities, target, a[2], a[3], a[4]);
+}
+
+// ---- other composites --------------------------------------------------------------------------------------------------
+
+Outputs multilabel_margin_loss(Shadow& m, Args a) {
+  return {m.all("aten::multilabel_margin_loss_forward", a[0], a[1], a[2])[0]};
+}
+
+Outputs l1_loss(Shadow& m, Args a) {
+  return {reduced(m, m.one("aten::abs", m.one("aten::sub.Tensor", a[0], a[1])), a.integer(2))};
+}
+
+Outputs kl_div(Shadow& m, Args a) {
+  Tensor out;
+  if (a.boolean(3)) {
+    const Tensor difference = m.one("aten::sub.Tensor", a[1], a[0]);
+    out = m.one("aten::mul.Tensor", m.one("aten::exp", a[1]), difference);
+  } else {
+    const Tensor cross = m.one("aten::mul.Tensor", a[1], a[0]);
+    out = m.one("aten::sub.Tensor", m.one("aten::xlogy.Tensor", a[1], a[1]), cross);
+  }
+  return {reduced(m, out, a.integer(2))};
+}
+
+Outputs poisson_nll_loss(Shadow& m, Args a) {
+  Tensor loss;
+  if (a.boolean(2)) {
+    const Tensor product = m.one("aten::mul.Tensor", a[1], a[0]);
+    loss = m.one("aten::sub.Tensor", m.one("aten::exp", a[0]), product);
+  } else {
+    const Tensor logarithm = m.one("aten::log", m.one("aten::add.Scalar", a[0], a[4]));
+    loss = m.one("aten::sub.Tensor", a[0], m.one("aten::mul.Tensor", a[1], logarithm));
+  }
+  return {reduced(m, loss, a.integer(5))};
+}
+
+Outputs margin_ranking_loss(Shadow& m, Args a) {
+  Tensor out;
+  {
+    const Tensor difference = m.one("aten::sub.Tensor", a[0], a[1]);
+    const Tensor negative = m.one("aten::neg", a[2]);
+    const Tensor product = m.one("aten::mul.Tensor", negative, difference);
+    out = m.one("aten::add.Scalar", product, a[3]);
+  }
+  m.all("aten::clamp_min_", out, 0);
+  return {reduced(m, out, a.integer(4))};
+}
+
+Outputs pairwise_distance(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &y = a.tensor(1);
+  const std::int64_t last = static_cast<std::int64_t>(std::max(x->dim(), y->dim())) - 1;
+  const Tensor shifted = m.one("aten::add.Scalar", m.one("aten::sub.Tensor", x, y), a[3]);
+  return m.all("aten::norm.ScalarOpt_dim", shifted, a[2], Dims{last}, a[4]);
+}
+
+/// (anchor, positive, negative, margin, p, eps, swap, reduction)
+Outputs triplet_margin_loss(Shadow& m, Args a) {
+  const Tensor near = m.one("aten::pairwise_distance", a[0], a[1], a[4], a[5]);
+  Tensor far = m.one("aten::pairwise_distance", a[0], a[2], a[4], a[5]);
+  if (a.boolean(6)) far = m.one("aten::minimum", far, m.one("aten::pairwise_distance", a[1], a[2], a[4], a[5]));
+  const Tensor margin = m.one("aten::sub.Tensor", m.one("aten::add.Scalar", near, a[3]), far);
+  return {reduced(m, m.one("aten::clamp_min", margin, 0), a.integer(7))};
+}
+
+/// (x1, x2, dim, eps): norms of both, both divided by their norms, and the products' sum.
+Outputs cosine_similarity(Shadow& m, Args a) {
+  const DType dtype = float_result_type(a.values().first(2));
+  const Tensor x = m.one("aten::to.dtype", a[0], dtype);
+  const Tensor y = m.one("aten::to.dtype", a[1], dtype);
+  const Dims dims{a.integer(2)};
+  const auto norm_of = [&](const Tensor& t) { return m.one("aten::linalg_vector_norm", t, 2, dims, true); };
+  // The norms are copied to be bounded from below in place.
+  const Tensor first_norm = norm_of(x);
+  const Tensor first_bounded = m.one("aten::clone", first_norm);
+  const Tensor second_norm = norm_of(y);
+  const Tensor second_bounded = m.one("aten::clone", second_norm);
+  const Tensor eps = m.one("aten::scalar_tensor", a[3], dtype);
+  m.all("aten::clamp_min_.Tensor", first_bounded, eps);
+  m.all("aten::clamp_min_.Tensor", second_bounded, eps);
+  const Tensor left = m.one("aten::div.Tensor", x, first_bounded);
+  const Tensor right = m.one("aten::div.Tensor", y, second_bounded);
+  return m.all("aten::sum.dim_IntList", m.one("aten::mul.Tensor", left, right), dims, false);
+}
+
+constexpr auto kernel = Operator::Kind::kernel;
+constexpr auto composite = Operator::Kind::composite;
+
+constexpr Operator operators[] = {
+    {"aten::mse_loss", kernel, in_full_block},
+    {"aten::mse_loss_backward", kernel, of_self_and_target},
+    {"aten::smooth_l1_loss", kernel, in_full_block},
+    {"aten::smooth_l1_loss_backward", kernel, of_self_and_target},
+    {"aten::huber_loss", kernel, huber_loss},
+    {"aten::huber_loss_backward", kernel, of_self_and_target},
+    {"aten::binary_cross_entropy", kernel, scalar_in_full_block<3>},
+    {"aten::binary_cross_entropy_backward", kernel, binary_cross_entropy_backward},
+    {"aten::binary_cross_entropy_with_logits", kernel, binary_cross_entropy_with_logits},
+    {"aten::soft_margin_loss", kernel, scalar_in_full_block<2>},
+    {"aten::soft_margin_loss_backward", kernel, soft_margin_loss_backward},
+    {"aten::multi_margin_loss", kernel, multi_margin_loss},
+    {"aten::multi_margin_loss_backward", kernel, of_input},
+    {"aten::multilabel_margin_loss_forward", kernel, multilabel_margin_loss_forward},
+    {"aten::multilabel_margin_loss_backward", kernel, of_input},
+    {"aten::nll_loss_forward", kernel, nll_loss_forward},
+    {"aten::nll_loss2d_forward", kernel, nll_loss_forward},
+    {"aten::nll_loss_backward", kernel, nll_loss_backward},
+    {"aten::nll_loss2d_backward", kernel, nll_loss_backward},
+    {"aten::nll_loss", composite, nll_loss<"aten::nll_loss_forward">},
+    {"aten::nll_loss2d", composite, nll_loss<"aten::nll_loss2d_forward">},
+    {"aten::nll_loss_nd", composite, nll_loss_nd},
+    {"aten::cross_entropy_loss", composite, cross_entropy_loss},
+    {"aten::multilabel_margin_loss", composite, multilabel_margin_loss},
+    {"aten::l1_loss", composite, l1_loss},
+    {"aten::kl_div", composite, kl_div},
+    {"aten::poisson_nll_loss", composite, poisson_nll_loss},
+    {"aten::margin_ranking_loss", composite, margin_ranking_loss},
+    {"aten::pairwise_distance", composite, pairwise_distance},
+    {"aten::triplet_margin_loss", composite, triplet_margin_loss},
+    {"aten::cosine_similarity", composite, cosine_similarity},
+};
+
+}  // namespace
+
+std::span<const Operator> loss_operators() { return operators; }
+
+}  // namespace headroom::shadow
