@@ -76,6 +76,10 @@ class Allocator {
   /// device has no total.
   virtual void set_memory_fraction(double fraction) = 0;
 
+  /// Puts recorded segments in place, for a history that starts in the middle: call it first. Returns the handles of
+  /// their blocks that are not inactive, in the order given.
+  virtual std::vector<BlockId> restore(const std::vector<SegmentRecord>& segments) = 0;
+
   /// The block's address and its size in the allocator (rounded; whole when it was not worth splitting).
   virtual Address address(BlockId block) const = 0;
   virtual Bytes block_size(BlockId block) const = 0;

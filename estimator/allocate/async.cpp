@@ -45,7 +45,7 @@ BlockId AsyncAllocator::allocate(Bytes requested, Stream stream, PoolId) {
                                 "                        : {}",
                                 device_.index, oom_size(allocated), oom_size(bytes), oom_size(device_.total.count()),
                                 oom_size(free), oom_size(limit_ > 0 ? limit_ : device_.total.count()))};
-    if (trace_ != nullptr) trace_->add(Action::oom, static_cast<Address>(free), size, stream);
+    if (trace_ != nullptr) trace_->add(Action::oom, static_cast<Address>(free), size, stream, 0);
     return BlockId::out_of_memory;
   }
 
@@ -63,7 +63,7 @@ BlockId AsyncAllocator::allocate(Bytes requested, Stream stream, PoolId) {
   // The driver's figures are what PyTorch reports: used for allocated and active, no others.
   stats_.allocated_bytes.all.increase(bytes);
   stats_.active_bytes.all.increase(bytes);
-  if (trace_ != nullptr) trace_->add(Action::alloc, static_cast<Address>(begin), bytes, stream);
+  if (trace_ != nullptr) trace_->add(Action::alloc, static_cast<Address>(begin), bytes, stream, 0);
   return BlockId{id};
 }
 
@@ -78,8 +78,8 @@ void AsyncAllocator::free(BlockId id) {
   stats_.allocated_bytes.all.decrease(block.requested);
   stats_.active_bytes.all.decrease(block.requested);
   if (trace_ != nullptr) {
-    trace_->add(Action::free_requested, static_cast<Address>(block.begin), block.requested, 0);
-    trace_->add(Action::free_completed, static_cast<Address>(block.begin), block.requested, 0);
+    trace_->add(Action::free_requested, static_cast<Address>(block.begin), block.requested, 0, 0);
+    trace_->add(Action::free_completed, static_cast<Address>(block.begin), block.requested, 0, 0);
   }
 }
 
@@ -214,6 +214,16 @@ Address AsyncAllocator::address(BlockId id) const {
   return static_cast<Address>(blocks_.at(static_cast<std::uint32_t>(id)).begin);
 }
 Bytes AsyncAllocator::block_size(BlockId id) const { return Bytes(blocks_.at(static_cast<std::uint32_t>(id)).size); }
+
+std::vector<BlockId> AsyncAllocator::restore(const std::vector<SegmentRecord>& segments) {
+  std::vector<BlockId> handles;
+  for (const SegmentRecord& segment : segments) {
+    for (const BlockRecord& block : segment.blocks) {
+      if (block.state != BlockState::inactive) handles.push_back(allocate(Bytes(block.requested), segment.stream, 0));
+    }
+  }
+  return handles;
+}
 
 OutOfMemory AsyncAllocator::last_oom() const { return oom_; }
 

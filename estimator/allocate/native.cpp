@@ -1,8 +1,8 @@
 #include "estimator/allocate/native.h"
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -11,22 +11,11 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t min_block_size = 512;
-constexpr std::int64_t small_size = 1 * MiB;        // largest request of the small pool
-constexpr std::int64_t small_buffer = 2 * MiB;      // segment of the small pool
-constexpr std::int64_t min_large_alloc = 10 * MiB;  // from here on a request gets a segment of its own
-constexpr std::int64_t round_large = 2 * MiB;
+constexpr std::int64_t small_size = 1 * MiB;    // largest request of the small pool
+constexpr std::int64_t small_buffer = 2 * MiB;  // segment of the small pool
 constexpr std::int64_t one_exabyte = 1LL << 60;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return Bytes(n).rounded_up(unit).count(); }
-
-/// Up to the next of `divisions` equal steps between two powers of two.
-std::int64_t round_to_division(std::int64_t size, std::int64_t divisions) {
-  const auto n = static_cast<std::uint64_t>(size);
-  if (std::has_single_bit(n)) return size;
-  const auto floor = static_cast<std::int64_t>(std::bit_floor(n));
-  const std::int64_t step = floor >> (std::bit_width(static_cast<std::uint64_t>(divisions)) - 1);
-  return step == 0 ? floor * 2 : rounded_up(size, step);
-}
 
 }  // namespace
 
@@ -48,20 +37,6 @@ CachingAllocator::~CachingAllocator() {
 
 // ---- sizes
 
-std::int64_t CachingAllocator::round_size(std::int64_t size) const {
-  if (size < min_block_size) return min_block_size;
-  const auto log2 = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size))) - 1;
-  const std::int64_t divisions = options_.roundup_power2_divisions[static_cast<std::size_t>(std::clamp(log2 - 20, 0, 15))];
-  if (divisions > 1 && size > checked_mul(min_block_size, divisions)) return round_to_division(size, divisions);
-  return rounded_up(size, min_block_size);
-}
-
-std::int64_t CachingAllocator::segment_size(std::int64_t size) const {
-  if (size <= small_size) return small_buffer;
-  if (size < min_large_alloc) return options_.large_segment_size;
-  return rounded_up(size, round_large);
-}
-
 bool CachingAllocator::should_split(const Block& block, std::int64_t size) const {
   const std::int64_t remaining = block.size - size;
   if (block.pool->small || options_.expandable_segments) return remaining >= min_block_size;
@@ -82,9 +57,9 @@ BlockId CachingAllocator::allocate(Bytes requested, Stream stream, PoolId pool_i
     oom_ = OomState{.requested = bytes};
     return BlockId::out_of_memory;
   }
-  const std::int64_t size = round_size(bytes);
+  const std::int64_t size = options_.round_size(bytes);
   PoolPair& pair = pool_id == 0 ? *default_pools_ : pools(pool_id);
-  const Request request{size, segment_size(size), stream, size <= small_size ? &pair.small : &pair.large};
+  const Request request{size, options_.segment_size(size), stream, size <= small_size ? &pair.small : &pair.large};
 
   Block* block = find_free_block(request);
   if (block == nullptr) {
@@ -151,7 +126,7 @@ CachingAllocator::Block* CachingAllocator::new_segment(const Request& request, b
   stats_.reserved_bytes.increase(request.pool->small, size);
   if (size >= options_.max_split_size) stats_.oversize_segments.increase(1);
   ++stats_.num_device_alloc;
-  trace(Action::segment_alloc, block->address, size, request.stream);
+  trace(Action::segment_alloc, block->address, size, *block);
   return block;
 }
 
@@ -185,7 +160,7 @@ BlockId CachingAllocator::hand_out(const Request& request, Block* block, std::in
   block->allocated = true;
   block->requested = requested;
   block->context = trace_ != nullptr ? trace_->context : -1;
-  trace(Action::alloc, block->address, requested, block->stream);
+  trace(Action::alloc, block->address, requested, *block);
   stats_.allocation.increase(pool.small, 1);
   stats_.allocated_bytes.increase(pool.small, block->size);
   stats_.active.increase(pool.small, 1);
@@ -209,8 +184,10 @@ BlockId CachingAllocator::refuse(const Request& request, std::int64_t requested)
     }
   }
   ++stats_.num_ooms;
-  const OutOfMemory oom = last_oom();
-  trace(Action::oom, static_cast<Address>(oom.device_free.count()), request.size, request.stream);
+  if (trace_ != nullptr) {
+    trace_->add(Action::oom, static_cast<Address>(last_oom().device_free.count()), request.size, request.stream,
+                request.pool->id);
+  }
   return BlockId::out_of_memory;
 }
 
@@ -227,6 +204,12 @@ OutOfMemory CachingAllocator::last_oom() const {
 
 // ---- expandable segments
 
+/// Address space for 9/8 of the card; without a card, for more than any has.
+std::int64_t CachingAllocator::reservation_size(std::int64_t page) const {
+  const std::int64_t total = device_.total.count();
+  return rounded_up(total == 0 ? 16 * 1024 * GiB : checked_add(total, total / 8), page);
+}
+
 CachingAllocator::Block* CachingAllocator::find_expandable_block(const Request& request) {
   Pool& pool = *request.pool;
   const auto has_room = [&](const Block* block) {
@@ -242,10 +225,8 @@ CachingAllocator::Block* CachingAllocator::find_expandable_block(const Request& 
     if (candidate->prev != nullptr && candidate->prev->is_free()) candidate = candidate->prev;
     if (has_room(candidate)) return candidate;
   }
-  // Address space for 9/8 of the card; without a card, for any request that can be asked.
   const std::int64_t page = pool.small ? small_buffer : options_.large_segment_size;
-  const std::int64_t wanted = device_.total == Bytes(0) ? 16 * 1024 * GiB : device_.total.count() / 8 * 9;
-  const std::int64_t size = rounded_up(wanted, page);
+  const std::int64_t size = reservation_size(page);
   if (request.size > size) return nullptr;
   expandable_segments_.push_back({addresses_->place_reservation(size), size, page});
   Block* block = new_block(&pool, request.stream, expandable_segments_.back().begin, size);
@@ -291,7 +272,7 @@ bool CachingAllocator::map_block(Block* block, std::int64_t size) {
   insert_free(block);
   stats_.reserved_bytes.increase(pool.small, mapped);
   ++stats_.num_device_alloc;
-  trace(Action::segment_map, at, mapped, block->stream);
+  trace(Action::segment_map, at, mapped, *block);
   return true;
 }
 
@@ -331,7 +312,7 @@ void CachingAllocator::unmap_block(Block* block) {
   pool.unmapped.insert(*block);
   stats_.reserved_bytes.decrease(pool.small, size);
   ++stats_.num_device_free;
-  trace(Action::segment_unmap, begin, size, block->stream);
+  trace(Action::segment_unmap, begin, size, *block);
 }
 
 // ---- free
@@ -345,7 +326,7 @@ void CachingAllocator::free(BlockId id) {
   stats_.allocation.decrease(small, 1);
   stats_.allocated_bytes.decrease(small, block.size);
   if (block.size >= options_.max_split_size) stats_.oversize_allocations.decrease(1);
-  trace(Action::free_requested, block.address, block.requested, block.stream);
+  trace(Action::free_requested, block.address, block.requested, block);
   if (block.used_elsewhere) {
     waiting_.push_back(&block);
   } else {
@@ -354,7 +335,7 @@ void CachingAllocator::free(BlockId id) {
 }
 
 void CachingAllocator::free_block(Block* block) {
-  trace(Action::free_completed, block->address, block->requested, block->stream);
+  trace(Action::free_completed, block->address, block->requested, *block);
   Pool& pool = *block->pool;
   const std::int64_t freed = block->size;
   std::int64_t inactive_blocks = 0;
@@ -530,7 +511,7 @@ void CachingAllocator::release_blocks(Pool& pool) {
 void CachingAllocator::release_segment(Block* block) {
   Pool& pool = *block->pool;
   ++stats_.num_device_free;
-  trace(Action::segment_free, block->address, block->size, block->stream);
+  trace(Action::segment_free, block->address, block->size, *block);
   addresses_->remove_segment(block->address, block->size);
   stats_.segment.decrease(pool.small, 1);
   stats_.reserved_bytes.decrease(pool.small, block->size);
@@ -580,6 +561,103 @@ std::vector<SegmentRecord> CachingAllocator::segments() const {
     segments.push_back(std::move(segment));
   }
   return segments;
+}
+
+// ---- a recorded state
+
+std::vector<BlockId> CachingAllocator::restore(const std::vector<SegmentRecord>& segments) {
+  std::vector<BlockId> handles;
+  std::map<std::tuple<PoolId, bool, Stream>, Block*> tails;  // unmapped rest of each reservation
+  for (const SegmentRecord& segment : segments) {
+    const bool small = segment.small_pool;
+    Pool* pool = small ? &pools(segment.pool).small : &pools(segment.pool).large;
+    Block* previous = nullptr;
+    Block* after = nullptr;
+    ExpandableSegment* reservation = nullptr;
+    if (segment.expandable) {
+      Block*& tail = tails[{segment.pool, small, segment.stream}];
+      const Address end = segment.address + static_cast<Address>(segment.size);
+      if (tail == nullptr || segment.address < tail->address || end > tail->end()) {
+        const std::int64_t page = small ? small_buffer : options_.large_segment_size;
+        const std::int64_t size = std::max(reservation_size(page), rounded_up(segment.size, page));
+        expandable_segments_.push_back({segment.address, size, page});
+        tail = new_block(pool, segment.stream, segment.address, size);
+        tail->expandable = &expandable_segments_.back();
+      } else {
+        pool->unmapped.erase(pool->unmapped.iterator_to(*tail));
+      }
+      reservation = tail->expandable;
+      previous = tail->prev;
+      if (tail->address < segment.address) {  // a hole between this range and the one before
+        Block* hole = new_block(pool, segment.stream, tail->address, static_cast<std::int64_t>(segment.address - tail->address));
+        hole->expandable = reservation;
+        hole->mapped = false;
+        hole->prev = previous;
+        if (previous != nullptr) previous->next = hole;
+        pool->unmapped.insert(*hole);
+        previous = hole;
+      }
+      const Address tail_end = tail->end();
+      tail->address = end;
+      tail->size = static_cast<std::int64_t>(tail_end - end);
+      tail->mapped = false;
+      if (tail->size > 0) {
+        pool->unmapped.insert(*tail);
+        after = tail;
+      } else {
+        delete_block(tail);
+        tail = nullptr;
+      }
+    } else {
+      stats_.segment.increase(small, 1);
+      if (segment.size >= options_.max_split_size) stats_.oversize_segments.increase(1);
+    }
+    stats_.reserved_bytes.increase(small, segment.size);
+    Address address = segment.address;
+    for (const BlockRecord& record : segment.blocks) {
+      Block* block = new_block(pool, segment.stream, address, record.size);
+      address += static_cast<Address>(record.size);
+      block->expandable = reservation;
+      block->prev = previous;
+      if (previous != nullptr) previous->next = block;
+      previous = block;
+      restore_block(record, block, handles);
+    }
+    if (after != nullptr) {
+      after->prev = previous;
+      previous->next = after;
+    }
+  }
+  // Only now is it known which free blocks have neighbours.
+  for (const Block& block : blocks_) {
+    if (!block.live || !block.mapped || !block.is_free() || block.expandable != nullptr || !block.is_split()) continue;
+    stats_.inactive_split.increase(block.pool->small, 1);
+    stats_.inactive_split_bytes.increase(block.pool->small, block.size);
+  }
+  return handles;
+}
+
+void CachingAllocator::restore_block(const BlockRecord& record, Block* block, std::vector<BlockId>& handles) {
+  if (record.state == BlockState::inactive) {
+    insert_free(block);
+    return;
+  }
+  const bool small = block->pool->small;
+  block->requested = record.requested;
+  block->context = record.context;
+  stats_.active.increase(small, 1);
+  stats_.active_bytes.increase(small, block->size);
+  stats_.requested_bytes.increase(small, block->requested);
+  if (record.state == BlockState::active_allocated) {
+    block->allocated = true;
+    stats_.allocation.increase(small, 1);
+    stats_.allocated_bytes.increase(small, block->size);
+    if (block->size >= options_.max_split_size) stats_.oversize_allocations.increase(1);
+  } else {
+    block->used_elsewhere = true;
+    waiting_.push_back(block);
+  }
+  handles.push_back(BlockId{block->id});
 }
 
 // ---- records

@@ -31,11 +31,8 @@ class CachingAllocator final : public Allocator {
   Address address(BlockId block) const override;
   Bytes block_size(BlockId block) const override;
   std::vector<SegmentRecord> segments() const override;
+  std::vector<BlockId> restore(const std::vector<SegmentRecord>& segments) override;
   OutOfMemory last_oom() const override;
-
-  /// Puts a segment in place as it was recorded, with its blocks; returns the handles of the blocks that are not
-  /// inactive, in address order. For replaying a history that starts in the middle.
-  std::vector<BlockId> restore(const SegmentRecord& segment);
 
  private:
   struct ExpandableSegment {
@@ -114,8 +111,6 @@ class CachingAllocator final : public Allocator {
     Pool* pool;
   };
 
-  std::int64_t round_size(std::int64_t size) const;
-  std::int64_t segment_size(std::int64_t size) const;
   bool collects_garbage() const { return allowed_ && options_.garbage_collection_threshold > 0; }
   bool should_split(const Block& block, std::int64_t size) const;
   bool device_has(std::int64_t bytes) const;
@@ -139,13 +134,16 @@ class CachingAllocator final : public Allocator {
   void release_segment(Block* block);
   void unmap_block(Block* block);
 
+  void restore_block(const BlockRecord& record, Block* block, std::vector<BlockId>& handles);
+
   PoolPair& pools(PoolId id);
+  std::int64_t reservation_size(std::int64_t page) const;
   Block* new_block(Pool* pool, Stream stream, Address address, std::int64_t size);
   void delete_block(Block* block);
   Block& block_of(BlockId id);
   const Block& block_of(BlockId id) const;
-  void trace(Action action, Address address, std::int64_t size, Stream stream) {
-    if (trace_ != nullptr) trace_->add(action, address, size, stream);
+  void trace(Action action, Address address, std::int64_t size, const Block& block) {
+    if (trace_ != nullptr) trace_->add(action, address, size, block.stream, block.pool->id);
   }
 
   AllocatorOptions options_;

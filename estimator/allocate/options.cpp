@@ -15,9 +15,22 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t min_large_alloc_mb = 10;
+constexpr std::int64_t min_block_size = 512;
+constexpr std::int64_t small_size = 1 * MiB;    // largest block of the small pool
+constexpr std::int64_t small_buffer = 2 * MiB;  // segment of the small pool
+constexpr std::int64_t min_large_alloc_mb = 10;  // from here on a request gets a segment of its own
+constexpr std::int64_t round_large = 2 * MiB;
 constexpr std::int64_t one_exabyte = 1LL << 60;
 constexpr std::int64_t most_divisions = 1LL << 40;  // more change nothing below an exabyte
+
+/// Up to the next of `divisions` equal steps between two powers of two.
+std::int64_t round_to_division(std::int64_t size, std::int64_t divisions) {
+  const auto n = static_cast<std::uint64_t>(size);
+  if (std::has_single_bit(n)) return size;
+  const auto floor = static_cast<std::int64_t>(std::bit_floor(n));
+  const std::int64_t step = floor >> (std::bit_width(static_cast<std::uint64_t>(divisions)) - 1);
+  return step == 0 ? floor * 2 : Bytes(size).rounded_up(step).count();
+}
 
 /// A key of PYTORCH_ALLOC_CONF: which of PyTorch's two parsers owns it, and from which version on.
 struct Key {
@@ -314,6 +327,20 @@ class Parser {
 };
 
 }  // namespace
+
+std::int64_t AllocatorOptions::round_size(std::int64_t bytes) const {
+  if (bytes < min_block_size) return min_block_size;
+  const auto log2 = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes))) - 1;
+  const std::int64_t divisions = roundup_power2_divisions[static_cast<std::size_t>(std::clamp(log2 - 20, 0, 15))];
+  if (divisions > 1 && bytes > min_block_size * divisions) return round_to_division(bytes, divisions);
+  return Bytes(bytes).rounded_up(min_block_size).count();
+}
+
+std::int64_t AllocatorOptions::segment_size(std::int64_t size) const {
+  if (size <= small_size) return small_buffer;
+  if (size < min_large_alloc_mb * MiB) return large_segment_size;
+  return Bytes(size).rounded_up(round_large).count();
+}
 
 TorchVersion parse_torch_version(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '.');

@@ -40,6 +40,11 @@ struct AllocatorOptions {
   /// By power of two of the request, entry 0 for everything below 2 MiB, 15 from 32 GiB on; 0 and 1: off.
   std::array<std::int64_t, 16> roundup_power2_divisions{};
   TorchVersion torch;
+
+  /// Bytes of the block that a request of `bytes` (> 0) asks for: multiples of 512, or the roundup's steps.
+  std::int64_t round_size(std::int64_t bytes) const;
+  /// Bytes that cudaMalloc is asked for when a block of `size` (rounded) finds no room.
+  std::int64_t segment_size(std::int64_t size) const;
 };
 
 /// Parses the value of PYTORCH_ALLOC_CONF for one PyTorch version. Throws Error (usage) where PyTorch refuses the text,

@@ -32,6 +32,7 @@ std::string_view name_of(Action action);
 struct TraceEntry {
   Action action = Action::alloc;
   Stream stream = 0;
+  PoolId pool = 0;
   std::int32_t context = -1;  ///< the caller's number for where it happened (a stack of frames); -1 unknown
   Address address = 0;
   std::int64_t size = 0;
@@ -42,8 +43,8 @@ struct Trace {
   std::vector<TraceEntry> entries;
   std::int32_t context = -1;
 
-  void add(Action action, Address address, std::int64_t size, Stream stream) {
-    entries.push_back({action, stream, context, address, size});
+  void add(Action action, Address address, std::int64_t size, Stream stream, PoolId pool) {
+    entries.push_back({action, stream, pool, context, address, size});
   }
 };
 

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "estimator/allocate/history_readers.h"
+#include "estimator/base/error.h"
+#include "estimator/base/text.h"
+
+namespace headroom {
+namespace {
+
+// Recorded addresses may be relative to any base; room below is needed for a model that places new segments downwards.
+constexpr Address base = Address{1} << 46;
+
+class EventsReader {
+ public:
+  EventsReader(const PlainData& data, const PlainValue& run, const std::string& file)
+      : data_(data), run_(run), file_(printable(file)) {}
+
+  History read() {
+    History history;
+    history.file = file_;
+    history.alloc_conf = data_.get(run_, "conf").as_text();
+    history.torch_version = data_.get(run_, "torch").as_text();
+    if (const double fraction = number(data_.get(run_, "fraction")); fraction > 0 && fraction < 1) {
+      history.memory_fraction = fraction;
+    }
+    if (const std::int64_t total = data_.get(run_, "total_memory").as_integer(); total > 0) {
+      history.device_total = Bytes(total);
+    }
+    read_events(history);
+    read_segments(history);
+    number_streams(history, entry_streams_, segment_streams_);
+    read_peaks(history);
+    return history;
+  }
+
+ private:
+  static double number(const PlainValue& value) {
+    return value.kind == PlainValue::Kind::real ? value.real : static_cast<double>(value.as_integer());
+  }
+  std::int64_t size_at(const std::vector<PlainValue>& items, std::size_t i, std::string_view what) const {
+    const std::int64_t n = i < items.size() ? items[i].as_integer(-1) : -1;
+    if (n < 0 || n > (std::int64_t{1} << 60)) {
+      throw bad_input(fmt::format("a {} of the history is no size or address", what), file_,
+                      "an event is [action, bytes, address, stream]");
+    }
+    return n;
+  }
+
+  void read_events(History& history) {
+    static const std::unordered_map<std::string_view, Action> actions{
+        {"alloc", Action::alloc},
+        {"free_requested", Action::free_requested},
+        {"free_completed", Action::free_completed},
+        {"segment_alloc", Action::segment_alloc},
+        {"segment_free", Action::segment_free},
+        {"segment_map", Action::segment_map},
+        {"segment_unmap", Action::segment_unmap},
+        {"oom", Action::oom},
+        {"A", Action::alloc},
+        {"S", Action::segment_alloc},
+        {"F", Action::free_requested},  // and completed
+    };
+    const PlainValue events = data_.get(run_, "events");
+    if (!events.is_list()) {
+      throw bad_input("the history holds no events", file_,
+                      data_.get(run_, "stats").is_dict() ? "it holds statistics only, which cannot be replayed" : "");
+    }
+    history.entries.reserve(data_.items(events).size());
+    for (const PlainValue& event : data_.items(events)) {
+      const std::vector<PlainValue>& items = data_.items(event);
+      const std::string_view name = items.empty() ? std::string_view() : items[0].as_text();
+      const auto action = actions.find(name);
+      if (action == actions.end()) {
+        throw bad_input(fmt::format("'{}' is no action of an allocator", printable(name, 40)), file_,
+                        "an event is [action, bytes, address, stream]");
+      }
+      TraceEntry entry;
+      entry.action = action->second;
+      entry.size = size_at(items, 1, "size");
+      entry.address = static_cast<Address>(size_at(items, 2, "address"));
+      if (entry.action != Action::oom) entry.address += base;
+      const std::int64_t stream = items.size() > 3 ? items[3].as_integer() : 0;
+      history.entries.push_back(entry);
+      entry_streams_.push_back(stream);
+      if (name == "F") {
+        entry.action = Action::free_completed;
+        history.entries.push_back(entry);
+        entry_streams_.push_back(stream);
+      }
+    }
+  }
+
+  /// [address, bytes, stream, "small" or "large", expandable, [[bytes, requested, state], …]], or the first two and the kind.
+  void read_segments(History& history) {
+    history.segments_have_blocks = true;
+    for (const PlainValue& item : data_.items(data_.get(run_, "segments"))) {
+      const std::vector<PlainValue>& fields = data_.items(item);
+      SegmentRecord segment;
+      segment.address = static_cast<Address>(size_at(fields, 0, "segment's address")) + base;
+      segment.size = size_at(fields, 1, "segment's size");
+      segment.small_pool = std::any_of(fields.begin(), fields.end(), [](const auto& f) { return f.as_text() == "small"; });
+      const std::int64_t stream = fields.size() > 3 ? fields[2].as_integer() : 0;
+      if (fields.size() < 6) {
+        history.segments_have_blocks = false;
+      } else {
+        segment.expandable = fields[4].as_integer() != 0;
+        read_blocks(segment, fields[5]);
+      }
+      history.segments.push_back(std::move(segment));
+      segment_streams_.push_back(stream);
+    }
+  }
+
+  void read_blocks(SegmentRecord& segment, const PlainValue& blocks) const {
+    std::int64_t total = 0;
+    for (const PlainValue& item : data_.items(blocks)) {
+      const std::vector<PlainValue>& fields = data_.items(item);
+      BlockRecord block;
+      block.size = size_at(fields, 0, "block's size");
+      block.requested = size_at(fields, 1, "block's request");
+      const std::string_view state = fields.size() > 2 ? fields[2].as_text() : std::string_view();
+      block.state = state == "active_allocated" ? BlockState::active_allocated
+                    : state == "inactive"       ? BlockState::inactive
+                                                : BlockState::active_pending_free;
+      total += block.size;
+      if (block.size == 0 || total > segment.size) break;
+      segment.blocks.push_back(block);
+    }
+    if (total != segment.size) {
+      throw bad_input(fmt::format("blocks of {} bytes in a segment of {}", total, segment.size), file_,
+                      "the history is damaged");
+    }
+  }
+
+  void read_peaks(History& history) const {
+    const PlainValue stats = data_.get(run_, "stats");
+    const auto peak = [&](const char* key) -> std::optional<std::int64_t> {
+      const PlainValue value = data_.get(stats, key);
+      if (value.kind != PlainValue::Kind::integer) return std::nullopt;
+      return value.integer;
+    };
+    history.peaks = {.allocated = peak("allocated_bytes.all.peak"),
+                     .reserved = peak("reserved_bytes.all.peak"),
+                     .active = peak("active_bytes.all.peak"),
+                     .requested = peak("requested_bytes.all.peak")};
+    if (history.peaks.requested == 0) history.peaks.requested.reset();  // cudaMallocAsync does not count them
+  }
+
+  const PlainData& data_;
+  PlainValue run_;
+  std::string file_;
+  std::vector<std::int64_t> entry_streams_, segment_streams_;
+};
+
+}  // namespace
+
+History history_of_events(const PlainData& data, const PlainValue& run, const std::string& file) {
+  return EventsReader(data, run, file).read();
+}
+
+}  // namespace headroom

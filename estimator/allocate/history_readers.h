@@ -1,0 +1,22 @@
+// The two kinds of file that read_histories knows, each from plain data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimator/allocate/history.h"
+#include "estimator/allocate/plain_data.h"
+
+namespace headroom {
+
+/// torch.cuda.memory._snapshot(): `segments`, `device_traces`, `allocator_settings`.
+std::vector<History> histories_of_snapshot(const PlainData& data, const std::string& file);
+/// {conf, fraction, total_memory, events: [[action, bytes, address, stream]], segments, stats}, actions spelled out or as
+/// letters: A alloc, F free, S segment_alloc.
+History history_of_events(const PlainData& data, const PlainValue& run, const std::string& file);
+
+/// Numbers streams by their handles, ascending, and pools as they come.
+void number_streams(History& history, std::vector<std::int64_t> handles_of_entries,
+                    std::vector<std::int64_t> handles_of_segments);
+
+}  // namespace headroom

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "estimator/allocate/initial_state.h"
+#include "estimator/allocate/replay.h"
+#include "estimator/base/error.h"
+
+namespace headroom {
+namespace {
+
+bool gives_back(Action action) { return action == Action::segment_free || action == Action::segment_unmap; }
+bool takes(Action action) { return action == Action::segment_alloc || action == Action::segment_map; }
+
+/// Tells what the program did from what the allocator recorded. empty_cache() is no event: it is a run of freed segments
+/// that no failing allocation and no garbage collection explains.
+class ScriptMaker {
+ public:
+  ScriptMaker(const History& history, ReplayScript& script) : history_(history), script_(script) {}
+
+  void make() {
+    if (history_.segments_have_blocks) {
+      InitialState initial = initial_state(history_, script_.options);
+      script_.initial = std::move(initial.segments);
+      contradictions_ += initial.contradictions;
+    }
+    find_limit();
+    number_initial_blocks();
+    completes_ = std::any_of(history_.entries.begin(), history_.entries.end(),
+                             [](const TraceEntry& e) { return e.action == Action::free_completed; });
+    reserved_ = initial_reserved_;
+    for (std::size_t i = 0; i < history_.entries.size(); ++i) read(i);
+    script_.blocks = blocks_;
+    if (contradictions_ > 0) {
+      script_.diagnostics.push_back({"history-inconsistent", Severity::warning, history_.file,
+                                     fmt::format("{} events do not fit the state they lead to; the recording was "
+                                                 "interrupted or is incomplete",
+                                                 contradictions_)});
+    }
+  }
+
+ private:
+  using Kind = ReplayScript::Kind;
+
+  std::int64_t asked(std::int64_t bytes) const {
+    return script_.options.segment_size(script_.options.round_size(std::max<std::int64_t>(1, bytes)));
+  }
+
+  /// The card as the recording knew it, for when allocations were refused.
+  void find_limit() {
+    for (const SegmentRecord& segment : script_.initial) initial_reserved_ += segment.size;
+    std::int64_t reserved = initial_reserved_;
+    std::int64_t peak = reserved;
+    std::int64_t capacity = INT64_MAX;  // by what the driver said was free
+    bool refused = false;
+    bool by_driver = true;
+    for (const TraceEntry& entry : history_.entries) {
+      if (takes(entry.action)) reserved += entry.size;
+      if (gives_back(entry.action)) reserved -= entry.size;
+      peak = std::max(peak, reserved);
+      if (entry.action != Action::oom) continue;
+      refused = true;
+      const auto free = static_cast<std::int64_t>(std::min<Address>(entry.address, Address{1} << 60));
+      capacity = std::min(capacity, reserved + free);
+      by_driver = by_driver && asked(entry.size) > free;
+    }
+    AllocatorOptions& options = script_.options;
+    if (history_.memory_fraction) options.per_process_memory_fraction = *history_.memory_fraction;
+    if (history_.device_total) {
+      script_.device.total = *history_.device_total;
+      if (capacity != INT64_MAX) {
+        script_.device.outside = Bytes(std::max<std::int64_t>(0, script_.device.total.count() - std::max(capacity, peak)));
+      }
+      limit_ = options.per_process_memory_fraction < 1
+                   ? static_cast<std::int64_t>(options.per_process_memory_fraction *
+                                               static_cast<double>(script_.device.total.count()))
+                   : script_.device.total.count() - script_.device.outside.count();
+      return;
+    }
+    limit_ = refused && by_driver && capacity >= peak ? capacity : peak;
+    if (!refused && !gave_way_to_failure()) return;
+    if (refused && !by_driver) {
+      // A fraction that the file does not name: half of twice the limit.
+      script_.device.total = Bytes(2 * limit_);
+      options.per_process_memory_fraction = 0.5;
+    } else {
+      script_.device.total = Bytes(limit_);
+    }
+  }
+
+  bool gave_way_to_failure() const {
+    std::int64_t reserved = initial_reserved_;
+    for (std::size_t i = 0; i < history_.entries.size();) {
+      const TraceEntry& entry = history_.entries[i];
+      if (gives_back(entry.action)) {
+        const std::size_t end = end_of_run(i);
+        if (forced(end, reserved)) return true;
+        for (; i < end; ++i) reserved -= history_.entries[i].size;
+        continue;
+      }
+      if (takes(entry.action)) reserved += entry.size;
+      ++i;
+    }
+    return false;
+  }
+
+  std::size_t end_of_run(std::size_t i) const {
+    while (i < history_.entries.size() && gives_back(history_.entries[i].action)) ++i;
+    return i;
+  }
+
+  /// Whether a run of segments given back, up to `end`, was given back for an allocation that found no room.
+  bool forced(std::size_t end, std::int64_t reserved) const {
+    if (end == history_.entries.size()) return false;
+    const TraceEntry& next = history_.entries[end];
+    if (next.action == Action::oom) return true;
+    if (!takes(next.action)) return false;
+    std::int64_t need = next.size;
+    for (std::size_t i = end; i < history_.entries.size(); ++i) {
+      if (history_.entries[i].action != Action::alloc) continue;
+      need = std::max(need, asked(history_.entries[i].size));
+      break;
+    }
+    const double threshold = script_.options.garbage_collection_threshold;
+    const bool collected = threshold > 0 && static_cast<double>(reserved) > threshold * static_cast<double>(limit_);
+    return collected || reserved + need > limit_;
+  }
+
+  void number_initial_blocks() {
+    for (const SegmentRecord& segment : script_.initial) {
+      Address at = segment.address;
+      for (const BlockRecord& block : segment.blocks) {
+        if (block.state == BlockState::active_allocated) live_[at] = blocks_;
+        if (block.state == BlockState::active_pending_free) waiting_[at] = blocks_;
+        if (block.state != BlockState::inactive) ++blocks_;
+        at += static_cast<Address>(block.size);
+      }
+    }
+  }
+
+  void add(Kind kind, std::size_t entry, std::uint32_t block = 0) {
+    const TraceEntry& e = history_.entries[entry];
+    script_.steps.push_back({kind, e.stream, e.pool, block, static_cast<std::uint32_t>(entry), e.size});
+  }
+
+  void read(std::size_t i) {
+    const TraceEntry& entry = history_.entries[i];
+    switch (entry.action) {
+      case Action::alloc: {
+        auto [block, is_new] = live_.try_emplace(entry.address, blocks_);
+        if (!is_new) {  // its free was not recorded
+          ++contradictions_;
+          add(Kind::free, i, block->second);
+          block->second = blocks_;
+        }
+        add(Kind::allocate, i, blocks_++);
+        break;
+      }
+      case Action::free_requested: {
+        const auto block = live_.find(entry.address);
+        if (block == live_.end()) {
+          ++contradictions_;
+          break;
+        }
+        const bool at_once = !completes_ || (i + 1 < history_.entries.size() &&
+                                             history_.entries[i + 1].action == Action::free_completed &&
+                                             history_.entries[i + 1].address == entry.address);
+        add(at_once ? Kind::free : Kind::free_later, i, block->second);
+        if (!at_once) waiting_[entry.address] = block->second;
+        live_.erase(block);
+        break;
+      }
+      case Action::free_completed:
+        if (const auto block = waiting_.find(entry.address); block != waiting_.end()) {
+          add(Kind::complete, i, block->second);
+          waiting_.erase(block);
+        } else if (const auto unannounced = live_.find(entry.address); unannounced != live_.end()) {
+          add(Kind::free, i, unannounced->second);  // recorded without free_requested
+          live_.erase(unannounced);
+        }
+        break;
+      case Action::segment_alloc:
+      case Action::segment_map: reserved_ += entry.size; break;
+      case Action::segment_free:
+      case Action::segment_unmap:
+        if (i == 0 || !gives_back(history_.entries[i - 1].action)) read_run(i);
+        reserved_ -= entry.size;
+        break;
+      case Action::oom: add(Kind::allocate_refused, i); break;
+    }
+  }
+
+  void read_run(std::size_t begin) {
+    const std::size_t end = end_of_run(begin);
+    if (forced(end, reserved_)) return;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (history_.entries[i].pool != 0) add(Kind::retire_pool, i);
+    }
+    add(Kind::empty_cache, begin);
+  }
+
+  const History& history_;
+  ReplayScript& script_;
+  std::unordered_map<Address, std::uint32_t> live_, waiting_;
+  std::uint32_t blocks_ = 0;
+  bool completes_ = false;
+  std::int64_t initial_reserved_ = 0;
+  std::int64_t reserved_ = 0;
+  std::int64_t limit_ = 0;
+  std::int64_t contradictions_ = 0;
+};
+
+}  // namespace
+
+ReplayScript make_script(const History& history, TorchVersion torch) {
+  if (history.entries.empty()) {
+    throw bad_input("the history holds no events to replay", history.file,
+                    "record with torch.cuda.memory._record_memory_history(enabled='all')");
+  }
+  ReplayScript script;
+  script.options = parse_allocator_options(
+      history.alloc_conf, history.torch_version.empty() ? torch : parse_torch_version(history.torch_version));
+  script.device.index = history.device;
+  ScriptMaker(history, script).make();
+  return script;
+}
+
+ReplayConfig recorded_config(const ReplayScript& script) { return {script.options, script.device}; }
+
+ReplayConfig other_config(const ReplayScript& script, const AllocatorOptions& options, std::optional<Bytes> memory) {
+  ReplayConfig config{options, script.device};
+  if (memory) {
+    config.device.total = *memory;
+    config.device.outside = Bytes(0);
+  } else if (options.per_process_memory_fraction == 1) {
+    config.options.per_process_memory_fraction = script.options.per_process_memory_fraction;
+  }
+  return config;
+}
+
+}  // namespace headroom
