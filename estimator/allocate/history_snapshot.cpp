@@ -160,18 +160,21 @@ class SnapshotReader {
     return known->second;
   }
 
-  /// Before 2.12 events do not say in which pool they happened; the segments that are still there do.
+  /// Before 2.12 events do not say in which pool they happened. The segments that are there at the end do, back to the
+  /// event that made them.
   static void take_pools_from_segments(History& history) {
     std::map<Address, const SegmentRecord*> ranges;
     for (const SegmentRecord& segment : history.segments) {
       if (segment.pool != 0) ranges.emplace(segment.address, &segment);
     }
-    if (ranges.empty()) return;
-    for (TraceEntry& entry : history.entries) {
-      auto range = ranges.upper_bound(entry.address);
-      if (entry.action == Action::oom || range == ranges.begin()) continue;
-      const SegmentRecord& segment = *std::prev(range)->second;
-      if (entry.address < segment.address + static_cast<Address>(segment.size)) entry.pool = segment.pool;
+    for (auto entry = history.entries.rbegin(); entry != history.entries.rend() && !ranges.empty(); ++entry) {
+      auto range = ranges.upper_bound(entry->address);
+      if (entry->action == Action::oom || range == ranges.begin()) continue;
+      --range;
+      const SegmentRecord& segment = *range->second;
+      if (entry->address >= segment.address + static_cast<Address>(segment.size)) continue;
+      entry->pool = segment.pool;
+      if (entry->action == Action::segment_alloc) ranges.erase(range);
     }
   }
 

@@ -13,6 +13,11 @@ namespace {
 bool gives_back(Action action) { return action == Action::segment_free || action == Action::segment_unmap; }
 bool takes(Action action) { return action == Action::segment_alloc || action == Action::segment_map; }
 
+/// The garbage collector takes whole segments of the large pool only, never expandable ones.
+bool can_be_collected(const TraceEntry& entry) {
+  return entry.action == Action::segment_free && entry.size > 2 * MiB && entry.pool == 0;
+}
+
 /// Tells what the program did from what the allocator recorded. empty_cache() is no event: it is a run of freed segments
 /// that no failing allocation and no garbage collection explains.
 class ScriptMaker {
@@ -47,6 +52,13 @@ class ScriptMaker {
     return script_.options.segment_size(script_.options.round_size(std::max<std::int64_t>(1, bytes)));
   }
 
+  /// Physical memory for a segment.
+  std::int64_t mapped(std::int64_t segment) const {
+    const AllocatorOptions& options = script_.options;
+    if (!options.expandable_segments || segment < options.large_segment_size) return segment;
+    return Bytes(segment).rounded_up(options.large_segment_size).count();
+  }
+
   /// The card as the recording knew it, for when allocations were refused.
   void find_limit() {
     for (const SegmentRecord& segment : script_.initial) initial_reserved_ += segment.size;
@@ -63,7 +75,7 @@ class ScriptMaker {
       refused = true;
       const auto free = static_cast<std::int64_t>(std::min<Address>(entry.address, Address{1} << 60));
       capacity = std::min(capacity, reserved + free);
-      by_driver = by_driver && asked(entry.size) > free;
+      by_driver = by_driver && mapped(asked(entry.size)) > free;
     }
     AllocatorOptions& options = script_.options;
     if (history_.memory_fraction) options.per_process_memory_fraction = *history_.memory_fraction;
@@ -95,7 +107,7 @@ class ScriptMaker {
       const TraceEntry& entry = history_.entries[i];
       if (gives_back(entry.action)) {
         const std::size_t end = end_of_run(i);
-        if (forced(end, reserved)) return true;
+        if (forced(i, end, reserved)) return true;
         for (; i < end; ++i) reserved -= history_.entries[i].size;
         continue;
       }
@@ -110,8 +122,8 @@ class ScriptMaker {
     return i;
   }
 
-  /// Whether a run of segments given back, up to `end`, was given back for an allocation that found no room.
-  bool forced(std::size_t end, std::int64_t reserved) const {
+  /// Whether the segments from `begin` to `end` were given back for an allocation that found no room.
+  bool forced(std::size_t begin, std::size_t end, std::int64_t reserved) const {
     if (end == history_.entries.size()) return false;
     const TraceEntry& next = history_.entries[end];
     if (next.action == Action::oom) return true;
@@ -123,7 +135,10 @@ class ScriptMaker {
       break;
     }
     const double threshold = script_.options.garbage_collection_threshold;
-    const bool collected = threshold > 0 && static_cast<double>(reserved) > threshold * static_cast<double>(limit_);
+    const bool collected =
+        threshold > 0 && static_cast<double>(reserved) > threshold * static_cast<double>(limit_) &&
+        std::all_of(history_.entries.begin() + static_cast<std::ptrdiff_t>(begin),
+                    history_.entries.begin() + static_cast<std::ptrdiff_t>(end), can_be_collected);
     return collected || reserved + need > limit_;
   }
 
@@ -193,7 +208,7 @@ class ScriptMaker {
 
   void read_run(std::size_t begin) {
     const std::size_t end = end_of_run(begin);
-    if (forced(end, reserved_)) return;
+    if (forced(begin, end, reserved_)) return;
     for (std::size_t i = begin; i < end; ++i) {
       if (history_.entries[i].pool != 0) add(Kind::retire_pool, i);
     }
