@@ -11,7 +11,7 @@ int fit(const Argument& a, const Value& v) {
   if (v.none()) return a.optional || a.optional_elements ? 2 : a.type == Type::tensor && !a.list ? 1 : 0;
   if (a.list) {
     if (a.type == Type::tensor) return v.is_list() ? 2 : v.is_integers() && v.integers().empty() ? 1 : 0;
-    if (a.type == Type::integer) return v.is_integers() ? 2 : v.is_integer() && a.list_size != 0 ? 1 : 0;
+    if (a.type == Type::integer) return v.is_integers() ? 2 : v.is_integer() ? 1 : 0;  // IntArrayRef of one
     return v.is_list() ? 2 : v.is_integers() ? 1 : 0;
   }
   switch (a.type) {
