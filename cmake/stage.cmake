@@ -5,7 +5,7 @@ target_compile_options(headroom_options INTERFACE -Wall -Wextra -Wpedantic -Wsha
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # g++ 12 sees overlaps in "text" + std::string, overreads in small_vector and uninitialised members of std::variant
   # that are not there.
-  target_compile_options(headroom_options INTERFACE -Wno-restrict -Wno-stringop-overread -Wno-maybe-uninitialized)
+  target_compile_options(headroom_options INTERFACE -Wno-restrict -Wno-stringop-overread -Wno-stringop-overflow -Wno-maybe-uninitialized)
 endif()
 target_include_directories(headroom_options INTERFACE ${CMAKE_SOURCE_DIR})
 if(HEADROOM_SANITIZE)

@@ -4,10 +4,9 @@
 
 namespace headroom {
 
-using shadow::Trace;
 using shadow::TraceEvent;
 
-Timeline run_timeline(const Trace& trace, Allocator& allocator) {
+Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator) {
   Timeline t;
   std::vector<BlockId> handles(trace.blocks.size(), BlockId::null);
   allocator.reset_peaks();
@@ -57,7 +56,7 @@ Timeline run_timeline(const Trace& trace, Allocator& allocator) {
   return t;
 }
 
-std::vector<LiveBlock> live_blocks(const Trace& trace, std::size_t at) {
+std::vector<LiveBlock> live_blocks(const shadow::Trace& trace, std::size_t at) {
   constexpr std::uint8_t dead = 0xFF;
   std::vector<std::uint8_t> state(trace.blocks.size(), dead);
   for (std::size_t i = 0; i <= at && i < trace.events.size(); ++i) {
