@@ -92,10 +92,15 @@ class DimBinder {
       Input input{&declared, graph_.model->name_of(declared.value), {}, {}, false};
       const std::size_t index = inputs_.size();
       const auto& dims = declared.type.dims;
-      for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      for (std::size_t axis = 0; axis < dims.size() && holds_tensor(declared.type); ++axis)
         input.symbols.push_back(dims[axis].value >= 0 ? -1 : symbol(dims[axis].param, index, axis));
       inputs_.push_back(std::move(input));
     }
+  }
+
+  /// Whether the input is one tensor, surely or maybe; else its dims are those of elements.
+  static bool holds_tensor(const DeclaredType& type) {
+    return type.kind != DeclaredType::Kind::sequence && type.kind != DeclaredType::Kind::map;
   }
 
   int symbol(std::string_view name, std::size_t input, std::size_t axis) {
@@ -424,12 +429,12 @@ class DimBinder {
       const DeclaredType& type = input.declared->type;
       ShapedValue& value = graph_.values[input.declared->value.at()];
       value.dtype = type.dtype;
-      if (!input.shape_given && type.kind == DeclaredType::Kind::optional) {
+      if (type.kind == DeclaredType::Kind::optional && !input.shape_given && !type.has_shape) {
         value.kind = ShapedValue::Kind::optional_none;
         say(Severity::info, "optional-input-absent", "the optional input " + std::string(input.name) + " is not given");
         continue;
       }
-      if (type.kind == DeclaredType::Kind::sequence || type.kind == DeclaredType::Kind::map) {
+      if (!holds_tensor(type)) {
         value.kind = ShapedValue::Kind::sequence;
         value.elements = std::make_shared<const std::vector<ShapedValue>>();
         say(Severity::warning, "sequence-input-empty",

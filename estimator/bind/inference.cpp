@@ -12,6 +12,11 @@ namespace {
 
 /// Bodies are shaped again for iterations that differ; beyond this much extra work a file is not worth it.
 constexpr std::int64_t most_extra_work = 2'000'000;
+/// Memory is bounded too: contents beyond a few numbers are kept up to this many elements in all, sequences up to this
+/// many tensors.
+constexpr std::int64_t small_contents = 64;
+constexpr std::int64_t most_contents = 4'000'000;
+constexpr std::int64_t most_elements = 500'000;
 
 [[noreturn]] void fail_unknown(const NodeShaper& op) {
   const Node& node = op.node();
@@ -62,8 +67,8 @@ void Inference::shape_node(const Node& node, std::vector<ShapedNode>& nodes) {
   check_outputs(op);
 }
 
-/// What comes from a bound is a bound, but for scalars; and nothing stays without a shape.
-void Inference::check_outputs(const NodeShaper& op) const {
+/// What comes from a bound is a bound, but for scalars; nothing stays without a shape; memory stays bounded.
+void Inference::check_outputs(const NodeShaper& op) {
   bool bounded = false;
   for (const ValueId input : op.node().inputs) bounded = bounded || (input.valid() && graph_.at(input).upper_bound);
   for (std::size_t i = 0; i < op.output_count(); ++i) {
@@ -72,6 +77,16 @@ void Inference::check_outputs(const NodeShaper& op) const {
     ShapedValue& value = graph_.values[output.at()];
     if (value.kind == ShapedValue::Kind::unknown) op.fail("the operator has no output " + std::to_string(i));
     if (bounded && (!value.dims.empty() || value.contents)) value.upper_bound = true;
+    if (value.contents && value.contents.use_count() == 1 && value.count() > small_contents) {
+      if (contents_ + value.count() > most_contents)
+        value.contents = nullptr;
+      else
+        contents_ += value.count();
+    }
+    if (value.elements && value.elements.use_count() == 1) {
+      elements_ += std::ssize(*value.elements);
+      if (elements_ > most_elements) op.fail("the model's sequences are too long to be followed");
+    }
   }
 }
 

@@ -22,7 +22,7 @@ class Inference {
 
  private:
   void shape_node(const Node& node, std::vector<ShapedNode>& nodes);
-  void check_outputs(const NodeShaper& op) const;
+  void check_outputs(const NodeShaper& op);
 
   // control_flow.cpp
   bool shape_control_flow(const NodeShaper& op, std::vector<ShapedNode>& nodes);
@@ -38,6 +38,8 @@ class Inference {
   ShapedGraph& graph_;
   std::int64_t work_ = 0;  ///< nodes shaped so far, those of bodies as often as they were shaped
   std::int64_t most_work_;
+  std::int64_t contents_ = 0;  ///< elements of the larger contents kept so far
+  std::int64_t elements_ = 0;  ///< tensors in sequences so far
 };
 
 }  // namespace headroom

@@ -219,6 +219,8 @@ void NodeShaper::fail(const std::string& why, std::string hint) const {
     what += has(i) ? described(*graph_.model, node_.inputs[i], graph_.at(node_.inputs[i])) : "(absent)";
   }
   if (shown < input_count()) what += ", and " + std::to_string(input_count() - shown) + " more";
+  if (hint.empty())
+    hint = "the shapes follow from --batch, --seq, --dim and --shape: other values may fit, else the file is wrong";
   throw bad_input(std::move(what), where(), std::move(hint));
 }
 

@@ -121,7 +121,10 @@ void mod(const NodeShaper& op) {
         const std::int64_t r = x % y;
         return MaybeInteger(!c_style && r != 0 && (r < 0) != (y < 0) ? r + y : r);
       },
-      [](double x, double y) { return std::fmod(x, y); });
+      [c_style](double x, double y) {
+        const double r = std::fmod(x, y);
+        return !c_style && r != 0 && (r < 0) != (y < 0) ? r + y : r;
+      });
 }
 
 MaybeInteger power(std::int64_t base, std::int64_t exponent) {

@@ -20,7 +20,7 @@ Dims reduced_dims(const Dims& d, const std::vector<bool>& gone, bool keep) {
 }
 
 /// Reduce*: axes by attribute before opset 13 (ReduceSum) or 18, by input after; none means all, unless
-/// noop_with_empty_axes. `combine` folds integers when given.
+/// noop_with_empty_axes. `combine(r, v)` folds integers and says whether it could.
 template <class Combine>
 void reduce(const NodeShaper& op, std::int64_t identity, Combine combine) {
   const ShapedValue& x = op.tensor(0);
@@ -30,9 +30,14 @@ void reduce(const NodeShaper& op, std::int64_t identity, Combine combine) {
     const Dims& axes = op.dims(1);
     const bool keep_all = op.node().integer("keepdims", 1) != 0;
     if (!keep_all && element_count(axes) != std::ssize(d)) op.needed_integers(1, "axes");
-    op.set(0, x.dtype, keep_all ? d : Dims{});
-    if (keep_all) op.bounded("the axes depend on data");
-    return;
+    if (!keep_all) {
+      op.set(0, x.dtype, {});
+      return;
+    }
+    Dims largest = d;
+    for (auto& size : largest) size = std::max<std::int64_t>(size, 1);
+    op.set(0, x.dtype, std::move(largest));
+    return op.bounded("the axes depend on data");
   }
   const auto given = op.attribute_or_input("axes", 1);
   if (given && !given->empty()) {
@@ -44,7 +49,7 @@ void reduce(const NodeShaper& op, std::int64_t identity, Combine combine) {
   }
   const bool keep = op.node().integer("keepdims", 1) != 0;
   ShapedValue* out = op.set(0, x.dtype, reduced_dims(d, gone, keep));
-  if (!out || !x.contents || is_float(x.dtype)) return;
+  if (!out || !x.contents || is_float(x.dtype) || x.count() == 0) return;
   const Dims kept = reduced_dims(d, gone, true);
   Dims strides = strides_of(kept);
   for (std::size_t i = 0; i < d.size(); ++i)
