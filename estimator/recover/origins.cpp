@@ -1,0 +1,229 @@
+#include "estimator/recover/origins.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "estimator/base/text.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Last but one string of a Python list of strings; `rest` is everything up to and including it.
+struct Innermost {
+  std::string_view rest;
+  std::string_view text;
+};
+
+Innermost last_but_one(std::string_view list) {
+  const auto quote_before = [&](std::size_t end) -> std::size_t {
+    const std::size_t q = end ? list.find_last_of("'\"", end - 1) : std::string_view::npos;
+    return q;
+  };
+  const std::size_t last_end = quote_before(list.size());
+  if (last_end == std::string_view::npos) return {};
+  const std::size_t last_begin = quote_before(last_end);
+  const std::size_t end = last_begin == std::string_view::npos ? last_begin : quote_before(last_begin);
+  const std::size_t begin = end == std::string_view::npos ? end : quote_before(end);
+  if (begin == std::string_view::npos) return {};
+  return {list.substr(0, end + 1), list.substr(begin + 1, end - begin - 1)};
+}
+
+/// Scope in a TorchScript node name: all up to the last '/'.
+std::string_view scope_in_name(std::string_view node_name) {
+  const std::size_t slash = node_name.rfind('/');
+  if (slash == std::string_view::npos) return {};
+  std::string_view s = node_name.substr(0, slash);
+  if (s.starts_with('/')) s.remove_prefix(1);
+  return s;
+}
+
+/// "layer1/layer1.0/conv1" -> "layer1.0.conv1": a Sequential's children repeat its name.
+std::string path_of_scope(std::string_view scope) {
+  std::string path;
+  std::string_view previous;
+  for (const std::string_view segment : split(scope, '/')) {
+    if (segment.empty()) continue;
+    const bool repeats = !previous.empty() && segment.size() > previous.size() && segment.starts_with(previous) &&
+                         segment[previous.size()] == '.';
+    if (repeats) {
+      path.resize(path.size() - previous.size());
+    } else if (!path.empty()) {
+      path += '.';
+    }
+    path += segment;
+    previous = segment;
+  }
+  return path;
+}
+
+}  // namespace
+
+std::vector<Frame> parse_frames(std::string_view trace) {
+  std::vector<Frame> out;
+  std::size_t at = 0;
+  while (at < trace.size()) {
+    const void* newline = std::memchr(trace.data() + at, '\n', trace.size() - at);
+    const std::size_t end =
+        newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - trace.data()) : trace.size();
+    const std::string_view line = trim(trace.substr(at, end - at));
+    at = end + 1;
+    if (line.starts_with("File \"")) {
+      const std::size_t quote = line.find('"', 6);
+      const std::size_t number = line.find(", line ", quote == std::string_view::npos ? 0 : quote);
+      const std::size_t function = line.find(", in ", number == std::string_view::npos ? 0 : number);
+      if (quote == std::string_view::npos || number == std::string_view::npos || function == std::string_view::npos)
+        continue;
+      Frame f;
+      f.file = line.substr(6, quote - 6);
+      f.file.remove_prefix(f.file.rfind('/') + 1);
+      f.line = line.substr(number + 7, function - number - 7);
+      f.function = line.substr(function + 5);
+      out.push_back(f);
+    } else if (!out.empty() && out.back().source.empty()) {
+      out.back().source = line;
+    }
+  }
+  return out;
+}
+
+Origins::Origins(const GraphView& graph) : graph_(graph) {
+  read_groups();
+  read_scopes();
+  find_wrapper();
+}
+
+void Origins::read_groups() {
+  group_of_.assign(graph_.size(), -1);
+  for (std::size_t n = 0; n < graph_.size(); ++n) {
+    const auto index = static_cast<NodeIndex>(n);
+    const std::string_view text = graph_.node(index).metadata.fx_node;
+    const std::string_view name = fx_name(text);
+    if (name.empty()) continue;
+    const auto [it, fresh] = group_by_name_.try_emplace(name, static_cast<std::int32_t>(groups_.size()));
+    if (fresh) {
+      FxGroup& g = groups_.emplace_back();
+      if (auto fx = parse_fx_node(text)) {
+        g.fx = std::move(*fx);
+      } else {
+        g.fx.name = name;
+        g.opaque = true;
+      }
+    }
+    FxGroup& g = groups_[static_cast<std::size_t>(it->second)];
+    group_of_[n] = it->second;
+    if (graph_.node(index).op_type == "Constant") continue;
+    g.nodes.push_back(index);
+    g.last = index;
+  }
+}
+
+std::int32_t Origins::intern(std::string_view raw, bool from_text, std::string_view class_name) {
+  const auto [it, fresh] = scope_by_raw_.try_emplace(raw, static_cast<std::int32_t>(scopes_.size()));
+  if (fresh) {
+    Scope s;
+    s.raw = raw;
+    s.class_name = class_name;
+    if (from_text) {
+      // `raw` ends with the innermost scope itself.
+      const std::size_t quote = raw.size() > 1 ? raw.find_last_of("'\"", raw.size() - 2) : std::string_view::npos;
+      s.path = quote == std::string_view::npos ? std::string_view{} : raw.substr(quote + 1, raw.size() - quote - 2);
+      if (s.path == "_empty_nn_module_stack_from_metadata_hook") s.path = {};
+    } else {
+      paths_.push_back(path_of_scope(raw));
+      s.path = paths_.back();
+    }
+    scopes_.push_back(s);
+  }
+  return it->second;
+}
+
+void Origins::read_scopes() {
+  scope_of_.resize(graph_.size());
+  std::string_view last_raw;
+  std::int32_t last_scope = -1;
+  for (std::size_t n = 0; n < graph_.size(); ++n) {
+    const Node& node = graph_.node(static_cast<NodeIndex>(n));
+    const bool from_text = !node.metadata.name_scopes.empty();
+    const std::string_view raw = from_text ? last_but_one(node.metadata.name_scopes).rest : scope_in_name(node.name);
+    if (last_scope < 0 || raw != last_raw) {
+      last_scope = intern(raw, from_text, from_text ? last_but_one(node.metadata.class_hierarchy).text : "");
+      last_raw = raw;
+    }
+    scope_of_[n] = last_scope;
+  }
+  // Merged nodes (a Split of the optimiser) have no scope of their own: they run where their input was made.
+  if (!has_text()) return;
+  for (std::size_t n = 0; n < graph_.size(); ++n) {
+    const auto index = static_cast<NodeIndex>(n);
+    if (!graph_.node(index).metadata.name_scopes.empty()) continue;
+    const auto readers = graph_.readers(graph_.output(index));
+    if (!readers.empty()) scope_of_[n] = scope_of_[at(readers[0])];
+  }
+}
+
+void Origins::find_wrapper() {
+  std::string_view first;
+  for (const Scope& s : scopes_) {
+    if (s.path.empty()) continue;
+    const std::string_view head = s.path.substr(0, s.path.find('.'));
+    if (first.empty()) first = head;
+    if (head != first) return;
+  }
+  if (first.empty()) return;
+  // One submodule that holds everything, parameters included.
+  for (const Initializer* i : graph_.initializers()) {
+    const std::string_view name = graph_.name(i->value);
+    const bool named = name.find('.') != std::string_view::npos && name.find("::") == std::string_view::npos;
+    if (named && !(name.starts_with(first) && name.size() > first.size() && name[first.size()] == '.')) return;
+  }
+  // A model that is one layer deep ("conv" alone) has no wrapper: something must lie below.
+  const bool deeper = std::any_of(scopes_.begin(), scopes_.end(),
+                                  [](const Scope& s) { return s.path.find('.') != std::string_view::npos; });
+  if (!deeper || first.find_first_of("0123456789") != std::string_view::npos) return;
+  wrapper_ = std::string(first) + ".";
+  for (Scope& s : scopes_) {
+    if (s.path == first) {
+      s.path = {};
+    } else if (s.path.starts_with(wrapper_)) {
+      s.path.remove_prefix(wrapper_.size());
+    }
+  }
+}
+
+const FxGroup* Origins::group_of(NodeIndex n) const {
+  if (n == no_node || group_of_[at(n)] < 0) return nullptr;
+  return &groups_[static_cast<std::size_t>(group_of_[at(n)])];
+}
+
+const FxGroup* Origins::group_named(std::string_view name) const {
+  const auto it = group_by_name_.find(name);
+  return it == group_by_name_.end() ? nullptr : &groups_[static_cast<std::size_t>(it->second)];
+}
+
+std::vector<std::string_view> Origins::scopes(NodeIndex n) const {
+  const Scope& s = scope(n);
+  if (s.raw.starts_with('[')) return parse_string_list(s.raw);
+  std::vector<std::string_view> out{s.raw.substr(0, 0)};
+  for (std::size_t slash = 0; !s.raw.empty() && slash != std::string_view::npos;) {
+    slash = s.raw.find('/', slash + 1);
+    out.push_back(s.raw.substr(0, slash));
+  }
+  return out;
+}
+
+bool Origins::inside(NodeIndex n, NodeIndex holder) const {
+  const std::string_view inner = scope(n).raw, outer = scope(holder).raw;
+  return inner.starts_with(outer) &&
+         (inner.size() == outer.size() || outer.empty() || inner[outer.size()] == '/' || inner[outer.size()] == ',');
+}
+
+std::string_view Origins::source_line(NodeIndex n) const {
+  const std::string_view trace = graph_.node(n).metadata.stack_trace;
+  const std::size_t newline = trace.rfind('\n');
+  if (newline == std::string_view::npos) return {};
+  const std::string_view line = trim(trace.substr(newline + 1));
+  return line.starts_with("File \"") ? std::string_view{} : line;
+}
+
+}  // namespace headroom::recovery

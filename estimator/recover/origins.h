@@ -1,0 +1,92 @@
+// Where each node comes from: its module path and class, the fx node it is part of, the Python lines that ran it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "estimator/recover/fx_text.h"
+#include "estimator/recover/graph_view.h"
+
+namespace headroom::recovery {
+
+/// A `forward` (or another Python function) on the stack while a node ran.
+struct Frame {
+  std::string_view file;
+  std::string_view function;
+  std::string_view line;    ///< line number, as text
+  std::string_view source;  ///< the line itself, trimmed; empty where the trace has none
+};
+
+/// The frames of a stack trace, outermost first.
+std::vector<Frame> parse_frames(std::string_view stack_trace);
+
+/// ONNX nodes that stand for one fx node.
+struct FxGroup {
+  FxNode fx;
+  std::vector<NodeIndex> nodes;
+  NodeIndex last = no_node;
+  bool opaque = false;  ///< the text could not be read: `fx.name` only
+};
+
+class Origins {
+ public:
+  explicit Origins(const GraphView& graph);
+
+  /// Some node carries the dynamo exporter's metadata.
+  bool has_text() const { return !groups_.empty(); }
+  std::vector<FxGroup>& groups() { return groups_; }
+  const std::vector<FxGroup>& groups() const { return groups_; }
+  /// The group a node belongs to; null for nodes without text.
+  const FxGroup* group_of(NodeIndex n) const;
+  const FxGroup* group_named(std::string_view fx_name) const;
+
+  /// Module path of a node without the exporter's wrapper: "transformer.h.0.attn".
+  std::string_view module(NodeIndex n) const { return scope(n).path; }
+  /// Class of that module, "transformers.models.gpt2.modeling_gpt2.GPT2Attention"; "" where the file does not say.
+  std::string_view module_class(NodeIndex n) const { return scope(n).class_name; }
+  /// Whole text of the class hierarchy: to ask whether some enclosing module is of a library.
+  std::string_view class_hierarchy(NodeIndex n) const { return graph_.node(n).metadata.class_hierarchy; }
+  /// The module's scopes, outermost first, as the file names them; "" is the root.
+  std::vector<std::string_view> scopes(NodeIndex n) const;
+  /// The same scope (module call) made both nodes.
+  bool same_scope(NodeIndex a, NodeIndex b) const { return scope_of_[at(a)] == scope_of_[at(b)]; }
+  bool inside(NodeIndex n, NodeIndex scope_holder) const;
+  /// Innermost source line that the file shows for a node; "" without stack traces.
+  std::string_view source_line(NodeIndex n) const;
+  /// Some frame's source line contains `text`.
+  bool called_from(NodeIndex n, std::string_view text) const {
+    return graph_.node(n).metadata.stack_trace.find(text) != std::string_view::npos;
+  }
+  /// Prefix that all modules share because the user's module wraps the model: "m." or "".
+  std::string_view wrapper() const { return wrapper_; }
+
+ private:
+  struct Scope {
+    std::string_view raw;
+    std::string_view path;
+    std::string_view class_name;
+  };
+  static std::size_t at(NodeIndex n) { return static_cast<std::size_t>(n); }
+  const Scope& scope(NodeIndex n) const { return scopes_[static_cast<std::size_t>(scope_of_[at(n)])]; }
+  void read_scopes();
+  void read_groups();
+  void find_wrapper();
+  std::int32_t intern(std::string_view raw, bool from_text, std::string_view class_name);
+
+  const GraphView& graph_;
+  std::vector<FxGroup> groups_;
+  std::vector<std::int32_t> group_of_;
+  std::unordered_map<std::string_view, std::int32_t> group_by_name_;
+  std::vector<Scope> scopes_;
+  std::vector<std::int32_t> scope_of_;
+  std::unordered_map<std::string_view, std::int32_t> scope_by_raw_;
+  std::deque<std::string> paths_;
+  std::string wrapper_;
+};
+
+}  // namespace headroom::recovery

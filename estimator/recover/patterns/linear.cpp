@@ -1,0 +1,65 @@
+// nn.Linear and transformers' Conv1D.
+#include <array>
+
+#include "estimator/recover/patterns/patterns.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+/// A bias added to the product, on either side.
+struct Biased {
+  NodeIndex last;
+  ValueId bias;
+};
+
+Biased with_bias(const Recovery& r, NodeIndex product, std::int64_t columns) {
+  const GraphView& g = r.graph;
+  const NodeIndex add = g.only_reader(g.output(product));
+  if (!g.is(add, "Add") || !r.is_free(add)) return {product, {}};
+  const ValueId bias = g.other_input(add, g.output(product));
+  const bool fits = g.is_weight(bias, 1) && g.dims(bias)[0] == columns;
+  return fits ? Biased{add, bias} : Biased{product, {}};
+}
+
+void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool reversed, ValueId bias) {
+  r.claim({last, {x}, [&r, x, weight, reversed, bias] {
+             const SlotId w = r.parameters.stored(weight, reversed);
+             r.emit("aten::linear", {r.tensor(x), w, bias.valid() ? Arg(r.tensor(bias)) : Arg(Unset{})});
+           }});
+}
+
+/// Transpose(W) MatMul [Add] · MatMul(x, W stored as [K, N]) [Add]
+void find_matmul(Recovery& r, NodeIndex n) {
+  const GraphView& g = r.graph;
+  const ValueId x = g.input(n, 0), w = g.input(n, 1);
+  const NodeIndex t = g.producer(w);
+  if (g.is(t, "Transpose") && g.is_weight(g.input(t, 0), 2)) {
+    const ValueId weight = g.input(t, 0);
+    const auto [last, bias] = with_bias(r, n, g.dims(weight)[0]);
+    return claim_linear(r, last, x, weight, false, bias);
+  }
+  if (!g.is_weight(w, 2)) return;
+  const auto [last, bias] = with_bias(r, n, g.dims(w)[1]);
+  // Folding transposed nn.Linear's weight and gave it a new name; a matrix product with a named one is written so.
+  if (is_anonymous(g.name(w)) || bias.valid() || !r.mode.torch_names) claim_linear(r, last, x, w, is_anonymous(g.name(w)) || !r.mode.torch_names, bias);
+}
+
+/// Gemm transB=1: linear. transB=0: with a named weight addmm (Conv1D), else a linear whose weight was transposed.
+void find_gemm(Recovery& r, NodeIndex n) {
+  const GraphView& g = r.graph;
+  const ValueId x = g.input(n, 0), w = g.input(n, 1), bias = g.input(n, 2);
+  if (!g.is_weight(w, 2) || g.node(n).integer("transA", 0)) return;
+  if (bias.valid() && !(g.is_weight(bias) && g.dims(bias).size() <= 1)) return;
+  if (g.node(n).integer("transB", 0)) return claim_linear(r, n, x, w, false, bias);
+  if (is_anonymous(g.name(w)) || !r.mode.torch_names || !bias.valid()) return claim_linear(r, n, x, w, true, bias);
+  r.claim({n, {x}, [&r, x, w, bias] { r.emit("aten::addmm", {r.tensor(bias), r.tensor(x), r.tensor(w)}); }});
+}
+
+constexpr std::array list{Pattern{"MatMul", find_matmul}, Pattern{"Gemm", find_gemm}};
+
+}  // namespace
+
+PatternFamily linear_patterns() { return list; }
+
+}  // namespace headroom::recovery

@@ -1,0 +1,74 @@
+// torch.roll, and the packed projection of nn.MultiheadAttention.
+#include <array>
+
+#include "estimator/recover/patterns/patterns.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+struct Cut {
+  ValueId source;
+  std::int64_t axis = 0, start = 0, end = 0;
+};
+
+std::optional<Cut> cut_of(const GraphView& g, ValueId v) {
+  const NodeIndex n = g.producer(v);
+  if (!g.is(n, "Slice") || g.only_reader(v) == no_node) return std::nullopt;
+  const auto starts = g.attribute_or_input(n, "starts", 1), ends = g.attribute_or_input(n, "ends", 2),
+             axes = g.attribute_or_input(n, "axes", 3);
+  if (!starts || !ends || !axes || axes->size() != 1) return std::nullopt;
+  Cut c{g.input(n, 0), (*axes)[0], (*starts)[0], (*ends)[0]};
+  const Dims& d = g.dims(c.source);
+  if (c.axis < 0) c.axis += static_cast<std::int64_t>(d.size());
+  const std::int64_t size = d[static_cast<std::size_t>(c.axis)];
+  if (c.start < 0) c.start += size;
+  if (c.end < 0) c.end += size;
+  c.end = std::min(c.end, size);
+  return c;
+}
+
+/// Two complementary slices of one tensor, put together the other way round.
+void find_roll(Recovery& r, NodeIndex n) {
+  const GraphView& g = r.graph;
+  if (g.node(n).inputs.size() != 2) return;
+  const auto a = cut_of(g, g.input(n, 0)), b = cut_of(g, g.input(n, 1));
+  if (!a || !b || a->source != b->source || a->axis != b->axis) return;
+  const Dims& d = g.dims(a->source);
+  std::int64_t axis = g.node(n).integer("axis", 0);
+  if (axis < 0) axis += static_cast<std::int64_t>(d.size());
+  if (axis != a->axis || a->start != b->end || b->start != 0 || a->end != d[static_cast<std::size_t>(axis)]) return;
+  const std::int64_t shift = d[static_cast<std::size_t>(axis)] - a->start;
+  r.claim({n, {a->source}, [&r, x = a->source, axis, shift] {
+             r.emit("aten::roll", {r.tensor(x), Dims{shift}, Dims{axis}});
+           }});
+}
+
+/// proj.unflatten(-1, (3, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous(): the file has lost `contiguous`, which
+/// copies the whole projection.
+void find_packed_projection(Recovery& r, NodeIndex squeeze) {
+  const GraphView& g = r.graph;
+  const NodeIndex transpose = g.producer(g.input(squeeze, 0));
+  if (!g.is(transpose, "Transpose") || !g.is(g.producer(g.input(transpose, 0)), "Unsqueeze")) return;
+  int parts = 0;
+  for (const NodeIndex reader : g.readers(g.output(squeeze)))
+    if (g.is(reader, "Gather")) {
+      const auto i = g.number(g.input(reader, 1));
+      parts += i && *i >= 0 && *i <= 2;
+    }
+  if (parts != 3) return;
+  const auto axes = g.attribute_or_input(squeeze, "axes", 1);
+  if (!axes || axes->size() != 1) return;
+  r.claim({squeeze, {g.input(squeeze, 0)}, [&r, x = g.input(squeeze, 0), axis = (*axes)[0]] {
+             const SlotId s = r.call("aten::squeeze.dim", {r.tensor(x), axis}, std::string(r.graph.name(r.out())) + ".view");
+             r.emit("aten::contiguous", {s});
+           }});
+}
+
+constexpr std::array list{Pattern{"Concat", find_roll}, Pattern{"Squeeze", find_packed_projection}};
+
+}  // namespace
+
+PatternFamily shape_patterns() { return list; }
+
+}  // namespace headroom::recovery

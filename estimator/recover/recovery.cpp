@@ -1,0 +1,292 @@
+#include "estimator/recover/recovery.h"
+
+#include <algorithm>
+
+#include "estimator/recover/operators/operators.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Known tensors up to this size are shape arithmetic when nothing else tells; larger ones live on the device.
+constexpr std::int64_t max_host_elements = 64;
+
+std::size_t at(NodeIndex n) { return static_cast<std::size_t>(n); }
+
+/// Operators that make a device tensor out of Python numbers.
+bool makes_tensor(std::string_view op) {
+  return op == "Range" || op == "ConstantOfShape" || op == "EyeLike" || op.starts_with("Random") || op == "Bernoulli" ||
+         op == "Multinomial";
+}
+
+}  // namespace
+
+Recovery::Recovery(const ShapedGraph& shaped, const RecoverOptions& recover_options, Program& target)
+    : graph(shaped),
+      origins(graph),
+      mode(mode_of(graph, origins)),
+      options(recover_options),
+      program(target),
+      builder(target),
+      parameters(graph, origins, target, builder),
+      match_of_(graph.size(), -1),
+      owned_(graph.size(), false),
+      live_(graph.size(), false),
+      host_(shaped.values.size(), false),
+      wide_(shaped.values.size(), false),
+      slot_of_(shaped.values.size()) {
+  find_host_values();
+  program.training = options.training;
+  builder.module("");
+  for (const ShapedInput& i : shaped.inputs) {
+    const SlotId s = builder.slot(std::string(i.name));
+    slot_of_[i.value.at()] = s;
+    ProgramInput input;
+    input.slot = s;
+    input.name = std::string(i.name);
+    input.dims = i.dims;
+    input.dtype = i.dtype;
+    input.batch_axis = i.batch_axis;
+    input.sequence_axis = i.sequence_axis;
+    program.inputs.push_back(std::move(input));
+  }
+}
+
+void Recovery::claim(Match match) {
+  const NodeIndex n = match.last;
+  if (is_claimed(n)) {
+    matches_[at(match_of_[at(n)])] = std::move(match);
+    return;
+  }
+  match_of_[at(n)] = static_cast<std::int32_t>(matches_.size());
+  matches_.push_back(std::move(match));
+}
+
+ValueId Recovery::replaced(ValueId v) const {
+  v = graph.resolve(v);
+  for (auto it = replaced_.find(v); it != replaced_.end(); it = replaced_.find(v)) v = it->second;
+  return v;
+}
+
+void Recovery::restore_dropout(ValueId after, RestoredDropout dropout) {
+  restored_dropouts_.try_emplace(graph.resolve(after), std::move(dropout));
+}
+
+void Recovery::find_live() {
+  std::vector<NodeIndex> work;
+  const auto want = [&](ValueId v) {
+    if (!v.valid()) return;
+    const NodeIndex p = graph.producer(replaced(v));
+    if (p == no_node || live_[at(p)]) return;
+    live_[at(p)] = true;
+    work.push_back(p);
+  };
+  const auto want_body = [&](const ShapedBody& body, auto&& self) -> void {
+    for (const ShapedNode& n : body.nodes) {
+      for (const ValueId v : n.node->inputs) want(v);
+      for (const auto& inner : n.bodies) self(*inner, self);
+    }
+  };
+  for (const ValueId o : graph.shaped().outputs) want(o);
+  while (!work.empty()) {
+    const NodeIndex n = work.back();
+    work.pop_back();
+    if (is_claimed(n)) {
+      for (const ValueId v : matches_[at(match_of_[at(n)])].reads) want(v);
+      continue;
+    }
+    if (const auto it = reads_.find(n); it != reads_.end()) {
+      for (const ValueId v : it->second) want(v);
+      continue;
+    }
+    for (const ValueId v : graph.node(n).inputs) want(v);
+    for (const auto& body : graph.shaped_node(n).bodies) want_body(*body, want_body);
+  }
+}
+
+void Recovery::run() {
+  find_live();
+  for (std::size_t n = 0; n < graph.size(); ++n) {
+    at_ = static_cast<NodeIndex>(n);
+    if (!before_.empty())
+      if (const auto it = before_.find(at_); it != before_.end())
+        for (const auto& emit_before : it->second) emit_before();
+    if (live_[n]) lower(at_);
+  }
+  for (const ValueId o : graph.shaped().outputs)
+    if (o.valid()) program.outputs.push_back({tensor(o), std::string(graph.name(o)), graph.dims(o), dtype(o)});
+}
+
+bool Recovery::is_host_node(NodeIndex n) const {
+  const Node& node = graph.node(n);
+  if (node.op_type == "Shape" || node.op_type == "Size") return true;
+  if (makes_tensor(node.op_type) || node.outputs.empty()) return false;
+  for (const ValueId o : node.outputs)
+    if (o.valid() && (!graph.value(o).contents || graph.value(o).count() > max_host_elements)) return false;
+  for (const ValueId i : node.inputs)
+    if (i.valid() && !is_host(i)) return false;
+  return true;
+}
+
+void Recovery::find_host_values() {
+  const auto small = [&](ValueId v) {
+    const ShapedValue& x = graph.value(v);
+    return x.contents && x.count() <= max_host_elements && x.dims.size() <= 1;
+  };
+  for (const Initializer* i : graph.initializers()) {
+    const std::string_view name = graph.name(i->value);
+    const bool of_module = name.find('.') != std::string_view::npos && !is_anonymous(name);
+    if (!of_module && small(i->value)) set_host(i->value);
+  }
+  for (std::size_t n = 0; n < graph.size(); ++n) {
+    const auto index = static_cast<NodeIndex>(n);
+    const Node& node = graph.node(index);
+    const bool host = node.op_type == "Constant" ? small(graph.output(index)) : is_host_node(index);
+    if (!host) continue;
+    for (const ValueId o : node.outputs)
+      if (o.valid()) set_host(o);
+  }
+}
+
+void Recovery::lower(NodeIndex n) {
+  if (is_claimed(n)) {
+    const Match& match = matches_[at(match_of_[at(n)])];
+    match.emit();
+    return widen(n, match.reads);
+  }
+  const Node& node = graph.node(n);
+  if (node.op_type == "Identity" && node.domain.empty()) return;
+  if (node.op_type == "Constant" && node.domain.empty()) return;
+  if (graph.output(n).valid() && is_host(graph.output(n))) return;
+  lower_operator(*this);
+  if (node.op_type != "Cast") widen(n, graph.inputs(n));
+}
+
+void Recovery::widen(NodeIndex n, const std::vector<ValueId>& reads) {
+  for (const ValueId v : reads) {
+    if (!v.valid() || !is_wide(v)) continue;
+    for (const ValueId o : graph.node(n).outputs)
+      if (o.valid() && is_float(graph.value(o).dtype)) set_wide(o);
+    return;
+  }
+}
+
+Arg Recovery::operand(ValueId v) {
+  if (!overrides_.empty())
+    if (overrides_.contains({at_, graph.resolve(v)})) return tensor(v);
+  v = replaced(v);
+  if (slot_of_[v.at()].valid()) return slot_of_[v.at()];
+  const ShapedValue& value = graph.value(v);
+  if (is_host(v) && value.contents && value.count() == 1) {
+    const double number = *value.number();
+    if (value.dtype == DType::b8) return number != 0;
+    if (is_float(value.dtype)) return number;
+    return static_cast<std::int64_t>(number);
+  }
+  return tensor(v);
+}
+
+SlotId Recovery::tensor(ValueId v) {
+  if (!overrides_.empty())
+    if (const auto it = overrides_.find({at_, graph.resolve(v)}); it != overrides_.end()) {
+      const auto make = std::move(it->second);
+      overrides_.erase(it);  // what it makes may read the value itself
+      return make();
+    }
+  v = replaced(v);
+  SlotId& slot = slot_of_[v.at()];
+  if (slot.valid()) return slot;
+  const NodeIndex p = graph.producer(v);
+  if ((graph.initializer(v) || graph.is(p, "Constant")) && !is_host(v)) {
+    slot = parameters.stored(v);
+  } else if (graph.value(v).contents) {
+    slot = parameters.constant(v);
+  } else {
+    Args args{Arg(graph.dims(v)), Arg(graph.value(v).dtype)};
+    slot = call("aten::empty.memory_format", std::move(args), std::string(graph.name(v)));
+    diagnose("operator-by-bound", Severity::warning, "a value that no recovered call makes stands as an empty tensor");
+  }
+  return slot;
+}
+
+SlotId Recovery::emit(std::string_view op, Args args, ValueId v) {
+  const SlotId s = call(op, std::move(args), std::string(graph.name(v)));
+  define(v, s);
+  return s;
+}
+
+SlotId Recovery::call(std::string_view op, Args args, std::string name) {
+  const SlotId s = builder.slot(std::move(name));
+  list_call(op, std::move(args), {s});
+  return s;
+}
+
+Slots Recovery::emit_many(std::string_view op, Args args, const std::vector<ValueId>& values) {
+  Slots slots;
+  for (const ValueId v : values) slots.push_back(v.valid() ? builder.slot(std::string(graph.name(v))) : SlotId{});
+  list_call(op, std::move(args), slots);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i].valid()) define(values[i], slots[i]);
+  return slots;
+}
+
+void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
+  while (!args.empty() && std::holds_alternative<Unset>(args.back())) args.pop_back();
+  builder.append(op, std::move(args), std::move(outputs), module_at(at_), std::string(onnx().name));
+  origins_of_calls_.push_back({at_, outer_frames_, false});
+}
+
+Slots Recovery::list(ValueId v) const {
+  const auto it = lists_.find(graph.resolve(v));
+  return it == lists_.end() ? Slots{} : it->second;
+}
+
+void Recovery::effect(std::string_view op, Args args) {
+  list_call(op, std::move(args), {SlotId{}});
+  keep_last();
+}
+
+void Recovery::define(ValueId v, SlotId slot) {
+  v = graph.resolve(v);
+  slot_of_[v.at()] = slot;
+  if (restored_dropouts_.contains(v)) emit_restored_dropout(v);
+}
+
+void Recovery::alias(ValueId v, ValueId source) {
+  if (is_host(source)) set_host(v);
+  const SlotId s = slot_of_[replaced(source).at()];
+  if (s.valid() || !graph.value(source).contents) define(v, s.valid() ? s : tensor(source));
+}
+
+void Recovery::emit_restored_dropout(ValueId v) {
+  const RestoredDropout& d = restored_dropouts_.at(v);
+  constexpr double unknown_probability = 0.1;  // lost in the export; only zero or not changes memory
+  outer_frames_ = d.outer_frames;
+  const SlotId s = call("aten::dropout", {slot_of_[v.at()], unknown_probability, options.training},
+                        d.name.empty() ? std::string(graph.name(v)) + ".dropout" : d.name);
+  outer_frames_ = 0;
+  if (d.name.empty()) {
+    slot_of_[v.at()] = s;
+  } else {
+    named_slots_.emplace(d.name, s);
+  }
+}
+
+SlotId Recovery::slot_named(std::string_view fx_name) const {
+  const auto it = named_slots_.find(std::string(fx_name));
+  return it == named_slots_.end() ? SlotId{} : it->second;
+}
+
+ModuleId Recovery::module_at(NodeIndex n) { return builder.module(origins.module(n), origins.module_class(n)); }
+
+void Recovery::diagnose(std::string code, Severity severity, std::string message, Bytes bound) {
+  Diagnostic d;
+  d.code = std::move(code);
+  d.severity = severity;
+  d.node = at_ == no_node ? std::string() : std::string(onnx().name);
+  d.message = std::move(message);
+  d.bound = bound;
+  program.diagnostics.push_back(std::move(d));
+}
+
+}  // namespace headroom::recovery

@@ -1,0 +1,494 @@
+#include "estimator/recover/text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "estimator/recover/attention.h"
+#include "estimator/recover/batch_norm.h"
+#include "estimator/recover/casts.h"
+#include "estimator/recover/convolution.h"
+#include "estimator/recover/fx_call.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Dropout whose probability is zero in these families: a `clone` there is the identity.
+bool has_no_dropout(std::string_view classes) {
+  return classes.find("torchvision.models.vision_transformer") != std::string_view::npos ||
+         classes.find("torchvision.models.swin") != std::string_view::npos || classes.find("timm.") != std::string_view::npos;
+}
+
+}  // namespace
+
+void plan_removed_dropouts(Recovery& r) {
+  if (!r.origins.has_text() || r.mode.exported_training || !r.options.training) return;
+  Bytes bound;
+  std::size_t places = 0;
+  for (const FxGroup& group : r.origins.groups()) {
+    if (group.opaque || group.fx.target.starts_with("aten._unsafe_view")) continue;
+    const auto c = FxCall::resolve(r, group);
+    if (!c) continue;
+    const auto look = [&](const FxArg& a) {
+      if (!a.is_reference() || !a.text.starts_with("clone") || !c->was_paired(a.text)) return;
+      const ValueId v = c->value(a.text);
+      const NodeIndex maker = r.graph.producer(v), reader = group.last;
+      if (maker == no_node || has_no_dropout(r.origins.class_hierarchy(maker)) ||
+          has_no_dropout(r.origins.class_hierarchy(reader)))
+        return;
+      const auto inner = r.origins.scopes(maker), outer = r.origins.scopes(reader);
+      std::size_t common = 0;
+      while (common < inner.size() && common < outer.size() && inner[common] == outer[common]) ++common;
+      r.restore_dropout(v, {std::string(a.text), static_cast<int>(inner.size() - common)});
+      bound += bytes_of(DType::f32, r.graph.value(v).count()) + Bytes(r.graph.value(v).count());
+      ++places;
+    };
+    for (const FxArg& a : group.fx.args) {
+      look(a);
+      for (const FxArg& i : a.items) look(i);
+    }
+  }
+  if (places)
+    r.diagnose("dropout-assumed", Severity::warning,
+               "an inference export holds no dropout; " + std::to_string(places) +
+                   " places that its text still names are taken to have probability > 0", bound);
+}
+
+namespace {
+
+/// What a target becomes. `plan` returns what the call reads, or nullopt to leave the group to its operators.
+using Reads = std::optional<std::vector<ValueId>>;
+struct TargetRule {
+  std::string_view target;  ///< up to the overload: "aten.linear"
+  void (*emit)(Recovery&, const FxCall&);
+  Reads (*plan)(Recovery&, const FxCall&);
+};
+
+std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
+  std::vector<ValueId> reads = c.data();
+  const auto add = [&](const FxArg& a) {
+    if (!a.is_reference()) return;
+    const ValueId v = c.value(a.text);
+    if (v.valid() && !r.is_host(v)) reads.push_back(v);
+  };
+  for (const FxArg& a : c.fx().args) {
+    add(a);
+    for (const FxArg& i : a.items) add(i);
+  }
+  for (const FxKeyword& k : c.fx().kwargs) add(k.value);
+  return reads;
+}
+
+Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
+
+// --- layers ------------------------------------------------------------------------------------------------------------
+
+void linear(Recovery& r, const FxCall& c) {
+  const Dims& in = r.dims(c.data()[0]);
+  const Dims& out = r.dims(c.result());
+  const std::int64_t columns = in.empty() ? 1 : in.back(), rows = out.empty() ? 1 : out.back();
+  r.emit("aten::linear",
+         {c.tensor(r, 0), c.parameter(r, 1, {rows, columns}), c.parameter(r, 2, {rows})}, c.result());
+}
+
+void addmm(Recovery& r, const FxCall& c) {
+  const Dims& out = r.dims(c.result());
+  const ValueId x = c.data().empty() ? ValueId{} : c.data()[0];
+  const std::int64_t columns = out.back(), inner = x.valid() ? r.dims(x).back() : 1;
+  r.emit("aten::addmm", {c.parameter(r, 0, {columns}), c.tensor(r, 1), c.parameter(r, 2, {inner, columns})}, c.result());
+}
+
+void layer_norm(Recovery& r, const FxCall& c) {
+  const Arg shape = c.arg(r, 1);
+  const Dims dims = std::holds_alternative<Dims>(shape) ? std::get<Dims>(shape) : Dims{};
+  r.emit("aten::layer_norm",
+         {c.tensor(r, 0), dims, c.parameter(r, 2, dims), c.parameter(r, 3, dims), c.real(4, 1e-5)}, c.result());
+}
+
+void rms_norm(Recovery& r, const FxCall& c) {
+  const Arg shape = c.arg(r, 1);
+  const Dims dims = std::holds_alternative<Dims>(shape) ? std::get<Dims>(shape) : Dims{};
+  const Arg epsilon = c.fx().arg(3) ? c.arg(r, 3) : Arg(None{});
+  r.emit("aten::rms_norm", {c.tensor(r, 0), dims, c.parameter(r, 2, dims), epsilon}, c.result());
+}
+
+void group_norm_with(Recovery& r, const FxCall& c, std::size_t weight, std::int64_t groups, double epsilon) {
+  const Dims channels{r.dims(c.result())[1]};
+  r.emit("aten::group_norm",
+         {c.tensor(r, 0), groups, c.parameter(r, weight, channels), c.parameter(r, weight + 1, channels), epsilon, true},
+         c.result());
+}
+void group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 2, c.integer(1, 1), c.real(4, 1e-5)); }
+void native_group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 1, c.integer(6, 1), c.real(7, 1e-5)); }
+
+Reads plan_embedding(Recovery& r, const FxCall& c) {
+  const NodeIndex gather = c.find({"Gather"});
+  if (gather == no_node) return std::nullopt;
+  return std::vector<ValueId>{r.graph.input(gather, 1)};
+}
+void embedding(Recovery& r, const FxCall& c) {
+  const NodeIndex gather = c.find({"Gather"});
+  const ValueId table = r.graph.input(gather, 0);
+  const Arg weight = c.parameter(r, 0, r.dims(table));
+  if (const auto* s = std::get_if<SlotId>(&weight); s && r.parameters.is_parameter(*s) && !r.path().empty()) {
+    // The exporter keeps one name of a tied weight, the last; named_parameters() meets the embedding's first.
+    const std::string own = std::string(r.path()) + ".weight";
+    const bool of_embedding = r.origins.module_class(r.node()).ends_with("Embedding");
+    const std::string& name = r.parameters.at(*s).name;
+    if (of_embedding && name != own && !r.parameters.is_tied(*s) && r.graph.initializer(table)) r.parameters.tie(*s, own);
+  }
+  r.emit("aten::embedding", {weight, r.tensor(r.graph.input(gather, 1)), c.integer(2, -1)}, c.result());
+}
+
+Reads plan_batch_norm(Recovery& r, const FxCall& c) {
+  const NodeIndex n = c.find({"Conv", "ConvTranspose", "BatchNormalization"});
+  if (n == no_node || !c.has_parameter(3) || !c.has_parameter(4)) return std::nullopt;
+  return std::vector<ValueId>{r.graph.input(n, 0)};
+}
+void batch_norm(Recovery& r, const FxCall& c) {
+  const NodeIndex n = c.find({"Conv", "ConvTranspose", "BatchNormalization"});
+  const bool folded = !r.graph.is(n, "BatchNormalization");
+  SlotId x = r.tensor(r.graph.input(n, 0));
+  const std::int64_t channels = folded ? output_channels(r.graph, n) : r.dims(r.graph.input(n, 1))[0];
+  if (folded) {
+    // The fold replaced the convolution's bias, or made one: only a bias of its own name is the module's.
+    const ValueId bias = r.graph.input(n, 2);
+    const std::string_view name = r.graph.name(bias);
+    const bool own = bias.valid() && !name.ends_with("weight_bias") && name.find('.') != std::string_view::npos;
+    x = call_convolution(r, n, x, r.tensor(r.graph.input(n, 1)), own ? Arg(r.tensor(bias)) : Arg(None{}),
+                         std::string(r.graph.name(c.result())) + ".conv");
+  }
+  const auto slot = [&](std::size_t i) {
+    const Arg a = c.parameter(r, i, {channels});
+    const auto* s = std::get_if<SlotId>(&a);
+    return s ? *s : SlotId{};
+  };
+  BatchNormOperands o{slot(1), slot(2), slot(3), slot(4)};
+  const bool no_training = c.target().find("no_training") != std::string_view::npos;
+  o.momentum = c.real(no_training ? 5 : 6, 0.1);
+  o.epsilon = c.real(no_training ? 6 : 7, 1e-5);
+  const SlotId y = call_batch_norm(r, x, o, std::string(r.graph.name(c.result())));
+  r.define(c.result(), y);
+}
+
+Reads plan_convolution(Recovery& r, const FxCall& c) {
+  const NodeIndex n = c.find({"Conv", "ConvTranspose"});
+  if (n == no_node) return std::nullopt;
+  std::vector<ValueId> reads{r.graph.input(n, 0)};
+  if (!c.has_parameter(1)) reads.push_back(r.graph.input(n, 1));
+  return reads;
+}
+void convolution(Recovery& r, const FxCall& c) {
+  const NodeIndex n = c.find({"Conv", "ConvTranspose"});
+  const Arg given = c.has_parameter(1) ? c.parameter(r, 1, r.dims(r.graph.input(n, 1))) : Arg(r.tensor(r.graph.input(n, 1)));
+  const auto* weight = std::get_if<SlotId>(&given);
+  const Arg bias = c.parameter(r, 2, {output_channels(r.graph, n)});
+  const SlotId y = call_convolution(r, n, r.tensor(r.graph.input(n, 0)), weight ? *weight : r.tensor(r.graph.input(n, 1)),
+                                    std::holds_alternative<Unset>(bias) ? Arg(None{}) : bias,
+                                    std::string(r.graph.name(c.result())));
+  r.define(c.result(), y);
+}
+
+// --- attention -----------------------------------------------------------------------------------------------------------
+
+ValueId attention_mask_of(Recovery& r, const FxCall& c, NodeIndex scores) {
+  if (!c.fx().arg(3) || !c.fx().arg(3)->is_reference()) return {};
+  if (const ValueId v = c.value_of_arg(3); v.valid()) {
+    // Where(mask, 0, -inf) inside the group is the attention's own conversion; the text names what was passed.
+    return v;
+  }
+  if (scores == no_node) return {};
+  const auto product = score_product(r.graph, scores);
+  return product ? product->mask : ValueId{};
+}
+
+std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
+  Attention a;
+  const NodeIndex softmax = c.find({"Softmax"});
+  const auto product = softmax == no_node ? std::nullopt : score_product(r.graph, softmax);
+  a.query = c.value_of_arg(0);
+  a.key = c.value_of_arg(1);
+  a.value = c.value_of_arg(2);
+  if (product && (!a.query.valid() || !a.key.valid() || !a.value.valid() || c.was_paired(c.fx().args[1].text))) {
+    a.query = product->query;
+    a.key = product->key;
+    a.key_is_transposed = product->key_is_transposed;
+    NodeIndex last = c.group().last;
+    if (r.graph.is(last, "MatMul")) a.value = r.graph.input(last, 1);
+  }
+  if (!a.query.valid() || !a.key.valid() || !a.value.valid()) return std::nullopt;
+  a.dropout = c.real(4, 0);
+  if (const FxArg* p = c.fx().keyword("dropout_p"); p && p->is(FxArg::Kind::real)) a.dropout = p->real;
+  a.causal = c.integer(5, 0) != 0;
+  if (const FxArg* k = c.fx().keyword("is_causal")) a.causal = k->integer != 0;
+  if (const FxArg* s = c.fx().keyword("scale")) a.scale = s->is(FxArg::Kind::integer) ? static_cast<double>(s->integer) : s->real;
+  if (const FxArg* g = c.fx().keyword("enable_gqa")) a.grouped = g->integer != 0;
+  a.mask = mask_argument(r, attention_mask_of(r, c, softmax));
+  find_grouped_heads(r, a);
+  if (r.restores_dropouts() && a.dropout == 0) a.dropout = 0.1;
+  return a;
+}
+
+// --- shapes and copies ---------------------------------------------------------------------------------------------------
+
+void view(Recovery& r, const FxCall& c) {
+  // A view of a value that the optimiser took away may need the copy that reshape makes.
+  const FxArg* x = c.fx().arg(0);
+  const bool paired = x && x->is_reference() && c.was_paired(x->text);
+  const bool exact = c.target().starts_with("aten.view") && !paired;
+  r.emit(exact ? "aten::view" : "aten::reshape", {c.tensor(r, 0), r.dims(c.result())}, c.result());
+}
+
+void expand(Recovery& r, const FxCall& c) { r.emit("aten::expand", {c.tensor(r, 0), r.dims(c.result())}, c.result()); }
+
+void clone(Recovery& r, const FxCall& c) {
+  const FxArg* format = c.fx().keyword("memory_format");
+  if (format && format->text.ends_with("contiguous_format")) {
+    r.emit("aten::contiguous", {c.tensor(r, 0)}, c.result());
+  } else if (r.origins.source_line(r.node()).find(".clone(") != std::string_view::npos) {
+    r.emit("aten::clone", {c.tensor(r, 0)}, c.result());
+  } else {
+    r.define(c.result(), c.tensor(r, 0));  // F.dropout with p = 0 or in eval mode returns its input
+  }
+}
+
+void identity(Recovery& r, const FxCall& c) { r.define(c.result(), c.tensor(r, 0)); }
+
+void slice(Recovery& r, const FxCall& c) {
+  const ValueId x = c.value_of_arg(0).valid() ? c.value_of_arg(0) : c.data()[0];
+  const Dims& in = r.dims(x);
+  const Dims& out = r.dims(c.result());
+  std::int64_t axis = c.integer(1, 0);
+  if (axis < 0) axis += static_cast<std::int64_t>(in.size());
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t step = c.integer(4, 1), size = at < in.size() ? in[at] : 1;
+  std::int64_t start = 0;
+  if (const Arg a = c.arg(r, 2); std::holds_alternative<std::int64_t>(a)) start = std::get<std::int64_t>(a);
+  if (start < 0) start = std::max<std::int64_t>(0, start + size);
+  const std::int64_t end = std::min(size, start + (at < out.size() ? out[at] : 1) * step);
+  // x[:] is x itself: Python makes no view of it.
+  if (start == 0 && end == size && step == 1) return r.define(c.result(), c.tensor(r, 0));
+  r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
+}
+
+void to(Recovery& r, const FxCall& c) {
+  Arg dtype = c.fx().arg(1) ? c.arg(r, 1) : Arg(Unset{});
+  if (const FxArg* k = c.fx().keyword("dtype")) dtype = c.convert(r, *k);
+  if (!std::holds_alternative<DType>(dtype)) return r.define(c.result(), c.tensor(r, 0));
+  const std::string name(r.graph.name(c.result()));
+  const bool up = std::get<DType>(dtype) == DType::f32;
+  r.define(c.result(), call_to(r, c.tensor(r, 0), dtype, name));
+  if (up) r.set_wide(c.result());
+}
+
+void mean(Recovery& r, const FxCall& c) {
+  const std::size_t rank = r.dims(c.result()).size();
+  if (r.origins.module_class(r.node()).find("AdaptiveAvgPool") != std::string_view::npos && rank >= 3) {
+    r.emit("aten::adaptive_avg_pool" + std::to_string(rank - 2) + "d", {c.tensor(r, 0), Dims(rank - 2, 1)}, c.result());
+  } else {
+    r.emit("aten::mean.dim", c.all_args(r), c.result());
+  }
+}
+
+void as_strided(Recovery& r, const FxCall& c) {
+  if (r.origins.module_class(r.node()).find("AdaptiveAvgPool") != std::string_view::npos) return identity(r, c);
+  r.emit("aten::as_strided", c.all_args(r), c.result());
+}
+
+// --- random --------------------------------------------------------------------------------------------------------------
+
+void native_dropout(Recovery& r, const FxCall& c) {
+  r.emit("aten::dropout", {c.tensor(r, 0), c.real(1, 0.5), r.options.training}, c.result());
+}
+
+void empty(Recovery& r, const FxCall& c) {
+  r.emit("aten::empty.memory_format", {r.dims(c.result()), stream_dtype_for(r, r.dtype(c.result()))}, c.result());
+}
+void random(Recovery& r, const FxCall& c) {
+  const std::string_view op = c.target().starts_with("aten.randn") ? "aten::randn" : "aten::rand";
+  r.emit(op, {r.dims(c.result()), stream_dtype_for(r, r.dtype(c.result()))}, c.result());
+}
+
+/// noise.bernoulli_(p): the export made a new tensor of it.
+void bernoulli(Recovery& r, const FxCall& c) {
+  const FxArg* x = c.fx().arg(0);
+  const FxGroup* made = x && x->is_reference() ? r.origins.group_named(x->text) : nullptr;
+  const bool noise = made && (made->fx.target.starts_with("aten.empty") || made->fx.target.starts_with("aten.new_empty"));
+  if (noise) {
+    r.emit("aten::bernoulli_.float", {c.tensor(r, 0), c.real(1, 0.5)}, c.result());
+  } else {
+    r.emit("aten::bernoulli.p", {c.tensor(r, 0), c.real(1, 0.5)}, c.result());
+  }
+}
+
+/// noise.div_(p) after it; an ordinary division otherwise.
+void div(Recovery& r, const FxCall& c) {
+  const FxArg* x = c.fx().arg(0);
+  const FxGroup* made = x && x->is_reference() ? r.origins.group_named(x->text) : nullptr;
+  const bool noise = made && made->fx.target.starts_with("aten.bernoulli");
+  Args args = c.all_args(r);
+  if (noise) {
+    r.emit("aten::div_.Scalar", std::move(args), c.result());
+  } else {
+    const std::string op = "aten::" + std::string(c.target().substr(5));
+    r.emit(op == "aten::div.Scalar" ? "aten::div.Tensor" : op, std::move(args), c.result());
+  }
+}
+
+// --- images --------------------------------------------------------------------------------------------------------------
+
+void upsample(Recovery& r, const FxCall& c) {
+  const Dims& out = r.dims(c.result());
+  const Dims size(out.begin() + std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(out.size())), out.end());
+  std::string op = "aten::" + std::string(c.target().substr(5, c.target().rfind('.') - 5));
+  Args args{c.tensor(r, 0), size};
+  if (op.find("nearest") == std::string::npos) args.push_back(c.integer(2, 0) != 0);
+  r.emit(op, std::move(args), c.result());
+}
+
+void max_pool(Recovery& r, const FxCall& c) {
+  std::string op = "aten::" + std::string(c.target().substr(5, c.target().rfind('.') - 5));
+  if (const auto at = op.find("_with_indices"); at != std::string::npos) op.resize(at);
+  r.emit(op, c.all_args(r), c.result());
+}
+
+void softmax(Recovery& r, const FxCall& c) {
+  const bool log = c.target().find("log_softmax") != std::string_view::npos;
+  const bool half_to_float = c.target().starts_with("aten._") && c.integer(2, 0) != 0;
+  Args args{c.tensor(r, 0), c.integer(1, -1)};
+  if (half_to_float) args.push_back(DType::f32);
+  if (!c.target().starts_with("aten._"))
+    if (const Arg dtype = c.arg(r, 2); std::holds_alternative<DType>(dtype)) args.push_back(dtype);
+  r.emit(log ? "aten::log_softmax.int" : "aten::softmax.int", std::move(args), c.result());
+}
+
+void elementwise(Recovery& r, const FxCall& c) {
+  // A parameter operand that was merged with an equal one has the dims of what the node reads in its place.
+  Args args = c.all_args(r);
+  const NodeIndex n = c.group().last;
+  for (std::size_t i = 0; i < 2 && i < args.size(); ++i)
+    if (c.has_parameter(i) && c.group().nodes.size() == 1 && r.graph.input(n, i).valid())
+      args[i] = c.parameter(r, i, r.dims(r.graph.input(n, i)));
+  if (!std::holds_alternative<SlotId>(args[0]) && args.size() > 1 && std::holds_alternative<SlotId>(args[1]) &&
+      (c.target().starts_with("aten.add") || c.target().starts_with("aten.mul")))
+    std::swap(args[0], args[1]);
+  if (!std::holds_alternative<SlotId>(args[0])) args[0] = c.tensor(r, 0);
+  r.emit("aten::" + std::string(c.target().substr(5)), std::move(args), c.result());
+}
+
+void generic(Recovery& r, const FxCall& c) {
+  std::string op = "aten::" + std::string(c.target().substr(5));
+  if (op.ends_with(".default")) op.resize(op.size() - 8);
+  r.emit(op, c.all_args(r), c.result());
+}
+
+constexpr std::array rules{
+    TargetRule{"aten.linear", linear, read_all},
+    TargetRule{"aten.addmm", addmm, read_all},
+    TargetRule{"aten.layer_norm", layer_norm, read_all},
+    TargetRule{"aten.native_layer_norm", layer_norm, read_all},
+    TargetRule{"aten.rms_norm", rms_norm, read_all},
+    TargetRule{"aten.group_norm", group_norm, read_all},
+    TargetRule{"aten.native_group_norm", native_group_norm, read_all},
+    TargetRule{"aten.embedding", embedding, plan_embedding},
+    TargetRule{"aten._native_batch_norm_legit_functional", batch_norm, plan_batch_norm},
+    TargetRule{"aten._native_batch_norm_legit_no_training", batch_norm, plan_batch_norm},
+    TargetRule{"aten._native_batch_norm_legit", batch_norm, plan_batch_norm},
+    TargetRule{"aten.batch_norm", batch_norm, plan_batch_norm},
+    TargetRule{"aten.conv1d", convolution, plan_convolution},
+    TargetRule{"aten.conv2d", convolution, plan_convolution},
+    TargetRule{"aten.conv3d", convolution, plan_convolution},
+    TargetRule{"aten.convolution", convolution, plan_convolution},
+    TargetRule{"aten.conv_transpose1d", convolution, plan_convolution},
+    TargetRule{"aten.conv_transpose2d", convolution, plan_convolution},
+    TargetRule{"aten.conv_transpose3d", convolution, plan_convolution},
+    TargetRule{"aten.view", view, read_all},
+    TargetRule{"aten.reshape", view, read_all},
+    TargetRule{"aten._unsafe_view", view, read_all},
+    TargetRule{"aten.expand", expand, read_all},
+    TargetRule{"aten.clone", clone, read_all},
+    TargetRule{"aten.alias", identity, read_all},
+    TargetRule{"aten.detach", identity, read_all},
+    TargetRule{"aten.lift_fresh_copy", identity, read_all},
+    TargetRule{"aten.slice", slice, read_all},
+    TargetRule{"aten._to_copy", to, read_all},
+    TargetRule{"aten.to", to, read_all},
+    TargetRule{"prims.convert_element_type", to, read_all},
+    TargetRule{"aten.mean", mean, read_all},
+    TargetRule{"aten.as_strided", as_strided, read_all},
+    TargetRule{"aten.native_dropout", native_dropout, read_all},
+    TargetRule{"aten.dropout", native_dropout, read_all},
+    TargetRule{"aten.empty", empty, read_all},
+    TargetRule{"aten.new_empty", empty, read_all},
+    TargetRule{"aten.rand", random, read_all},
+    TargetRule{"aten.randn", random, read_all},
+    TargetRule{"aten.bernoulli", bernoulli, read_all},
+    TargetRule{"aten.div", div, read_all},
+    TargetRule{"aten.upsample_nearest1d", upsample, read_all},
+    TargetRule{"aten.upsample_nearest2d", upsample, read_all},
+    TargetRule{"aten.upsample_nearest3d", upsample, read_all},
+    TargetRule{"aten.upsample_linear1d", upsample, read_all},
+    TargetRule{"aten.upsample_bilinear2d", upsample, read_all},
+    TargetRule{"aten.upsample_trilinear3d", upsample, read_all},
+    TargetRule{"aten.upsample_bicubic2d", upsample, read_all},
+    TargetRule{"aten.max_pool2d_with_indices", max_pool, read_all},
+    TargetRule{"aten.max_pool1d", max_pool, read_all},
+    TargetRule{"aten.max_pool2d", max_pool, read_all},
+    TargetRule{"aten.max_pool3d", max_pool, read_all},
+    TargetRule{"aten.softmax", softmax, read_all},
+    TargetRule{"aten._softmax", softmax, read_all},
+    TargetRule{"aten.log_softmax", softmax, read_all},
+    TargetRule{"aten._log_softmax", softmax, read_all},
+    TargetRule{"aten.add", elementwise, read_all},
+    TargetRule{"aten.sub", elementwise, read_all},
+    TargetRule{"aten.mul", elementwise, read_all},
+};
+
+/// Targets that the group's nodes say as well, or that have several results: left to the operators.
+bool left_to_operators(std::string_view target) {
+  constexpr std::array names = {"aten.sym_size", "aten.split",       "aten.split_with_sizes", "aten.chunk", "aten.unbind",
+                                "aten.topk",     "aten.scalar_tensor", "aten.sort",           "aten.max",   "aten.min",
+                                "aten.lstm",     "aten.gru",         "aten.index_put",       "aten.arange",  "aten.item"};
+  const std::string_view base = target.substr(0, target.rfind('.'));
+  return !target.starts_with("aten.") || std::find(names.begin(), names.end(), base) != names.end();
+}
+
+const TargetRule* rule_for(std::string_view target) {
+  const std::string_view base = target.substr(0, target.rfind('.'));
+  for (const TargetRule& rule : rules)
+    if (rule.target == base) return &rule;
+  return nullptr;
+}
+
+}  // namespace
+
+void plan_text(Recovery& r) {
+  for (const FxGroup& group : r.origins.groups()) {
+    const std::string_view target = group.fx.target;
+    if (group.opaque) {
+      r.diagnose("text-opaque", Severity::info, "the metadata of %" + std::string(group.fx.name) + " cannot be read");
+      continue;
+    }
+    const TargetRule* rule = rule_for(target);
+    const bool attention = target.starts_with("aten.scaled_dot_product_attention");
+    if (!rule && !attention && left_to_operators(target)) continue;
+    auto call = FxCall::resolve(r, group);
+    if (!call) continue;
+    const ValueId result = call->result();
+    const NodeIndex at = r.graph.producer(result);
+    if (attention) {
+      const auto a = attention_of(r, *call);
+      if (!a) continue;
+      for (const NodeIndex n : group.nodes) r.set_owned(n);
+      r.claim({at, reads_of(*a), [&r, a = *a, result] { call_attention(r, a, result); }});
+      continue;
+    }
+    const Reads reads = rule ? rule->plan(r, *call) : read_all(r, *call);
+    if (!reads) continue;
+    for (const NodeIndex n : group.nodes) r.set_owned(n);
+    const auto emit = rule ? rule->emit : generic;
+    r.claim({at, *reads, [&r, c = std::move(*call), emit] { emit(r, c); }});
+  }
+}
+
+}  // namespace headroom::recovery
