@@ -28,10 +28,8 @@ class Backward {
       for (std::size_t i = 0; i < d.variables.size(); ++i)
         if (wanted >> d.variables[i] & 1U) needed |= 1U << i;
       if (needed == 0) continue;
-      kept.push_back(evaluator.evaluate(d.formula, {.arguments = arguments,
-                                                    .results = results,
-                                                    .gradients = gradients,
-                                                    .needed = needed}));
+      kept.push_back(evaluator.evaluate(
+          d.formula, {.arguments = arguments, .results = results, .gradients = gradients, .needed = needed}));
     }
     return host.events();
   }
@@ -89,7 +87,8 @@ TEST_CASE("locals of a helper die after its last statement's temporaries") {
         "A192 A15360 A192 A15360 F2 F1 F0");
   Backward sinc("sinc");
   CHECK(sinc.run({sinc.x()}, {sinc.x()}, {sinc.x()}) ==
-        "A15360 A15360 A15360 F1 A15360 A15360 A15360 A15360 A15360 A15360 F7 F6 F5 F4 F3 A4 A3840 A15360 F10 F9 F8 F2 F0");
+        "A15360 A15360 A15360 F1 A15360 A15360 A15360 A15360 A15360 A15360 F7 F6 F5 F4 F3 A4 A3840 A15360 F10 F9 F8 F2 "
+        "F0");
   Backward atan2("atan2");
   CHECK(atan2.run({atan2.x(), atan2.x()}, {}, {atan2.x()}) ==
         "A15360 A15360 A15360 F1 F0 A15360 A3840 F4 A15360 A15360 A15360 A15360 A15360 F8 F7 F5 F3 F2");

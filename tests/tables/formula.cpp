@@ -18,8 +18,11 @@ const HelperTable& no_helpers() {
 }
 
 std::vector<FormulaName> some_names() {
-  std::vector<FormulaName> names{{"grad", Kind::gradient, 0}, {"grads", Kind::gradients}, {"self", Kind::argument, 0},
-                                 {"other", Kind::argument, 1}, {"grad_input_mask", Kind::needed}};
+  std::vector<FormulaName> names{{"grad", Kind::gradient, 0},
+                                 {"grads", Kind::gradients},
+                                 {"self", Kind::argument, 0},
+                                 {"other", Kind::argument, 1},
+                                 {"grad_input_mask", Kind::needed}};
   return names;
 }
 
@@ -56,9 +59,27 @@ TEST_CASE("namespaces, suffixes, constructors") {
 }
 
 TEST_CASE("malformed formulas are errors") {
-  for (const char* text : {"", "grad +", "grad self", "(grad", "grad)", "f(grad", "grad.", "{grad", "nobody", "grad ?",
-                           "grad ? self", "\"open", "1e999", "99999999999999999999", "std::vector<int(1, 2)",
-                           "std::tuple<Tensor", "grads[", "@", "f(,)", "std::get<x>(grad)", "grad\nself"})
+  for (const char* text : {"",
+                           "grad +",
+                           "grad self",
+                           "(grad",
+                           "grad)",
+                           "f(grad",
+                           "grad.",
+                           "{grad",
+                           "nobody",
+                           "grad ?",
+                           "grad ? self",
+                           "\"open",
+                           "1e999",
+                           "99999999999999999999",
+                           "std::vector<int(1, 2)",
+                           "std::tuple<Tensor",
+                           "grads[",
+                           "@",
+                           "f(,)",
+                           "std::get<x>(grad)",
+                           "grad\nself"})
     CHECK_THROWS_AS_MESSAGE(parsed(text), Error, text);
 }
 
@@ -124,9 +145,10 @@ TEST_CASE("helpers: parameters, defaults, blocks") {
 }
 
 TEST_CASE("malformed helpers are errors") {
-  for (const char* text : {"f", "f(", "f(a", "f(a)", "f(a) {", "f(a) {\n", "f(a) {\n  return\n}\n", "f(a) {\n  1 = a\n}\n",
-                           "f(a = 1, b) {\n}\n", "f(a) {\n  if {\n}\n}\n", "f(a) {\n  for in a {\n  }\n}\n",
-                           "f(a) {\n  x = a y\n}\n", "f(a) {\n  return y\n}\n", "f(a) {\n  if a {\n    y = a\n  }\n  return y\n}\n"}) {
+  for (const char* text :
+       {"f", "f(", "f(a", "f(a)", "f(a) {", "f(a) {\n", "f(a) {\n  return\n}\n", "f(a) {\n  1 = a\n}\n",
+        "f(a = 1, b) {\n}\n", "f(a) {\n  if {\n}\n}\n", "f(a) {\n  for in a {\n  }\n}\n", "f(a) {\n  x = a y\n}\n",
+        "f(a) {\n  return y\n}\n", "f(a) {\n  if a {\n    y = a\n  }\n  return y\n}\n"}) {
     CHECK_THROWS_AS_MESSAGE(
         [&] {
           const HelperTable table(text);

@@ -199,12 +199,12 @@ TEST_CASE("malformed tables are errors") {
   };
   CHECK_NOTHROW(parse("f(Tensor self) -> Tensor"));
   for (const std::string_view line :
-       {"f", "f(", "f(Tensor self)", "f(Tensor) -> Tensor", "f(Tensor( self) -> Tensor", "f(Tensor self=1=2) -> (Tensor",
-        "f(int x=[1,y]) -> Tensor", "f(Tensor self) -> Tensor | strange", "f(Tensor self) -> Tensor | cast=odd",
-        "f(Tensor self) -> Tensor | as=g", "f(Tensor self) -> Tensor | as=f", "f(Tensor self) -> Tensor | - | other",
-        "f(Tensor self) -> Tensor | - | grad", "f(Tensor self) -> Tensor | - | self?grad",
-        "f(Tensor self) -> Tensor | - | - | other: grad", "f(Tensor self) -> Tensor | - | - | self: grad +",
-        "f(Tensor self) -> Tensor | - | - | self", "f() -> () -> ("})
+       {"f", "f(", "f(Tensor self)", "f(Tensor) -> Tensor", "f(Tensor( self) -> Tensor",
+        "f(Tensor self=1=2) -> (Tensor", "f(int x=[1,y]) -> Tensor", "f(Tensor self) -> Tensor | strange",
+        "f(Tensor self) -> Tensor | cast=odd", "f(Tensor self) -> Tensor | as=g", "f(Tensor self) -> Tensor | as=f",
+        "f(Tensor self) -> Tensor | - | other", "f(Tensor self) -> Tensor | - | grad",
+        "f(Tensor self) -> Tensor | - | self?grad", "f(Tensor self) -> Tensor | - | - | other: grad",
+        "f(Tensor self) -> Tensor | - | - | self: grad +", "f(Tensor self) -> Tensor | - | - | self", "f() -> () -> ("})
     CHECK_THROWS_AS_MESSAGE(parse(line), Error, line);
   CHECK_THROWS_AS(Table("", helpers), Error);
   CHECK_THROWS_AS(Table("g() -> ()", helpers), Error);
@@ -214,7 +214,8 @@ TEST_CASE("malformed tables are errors") {
 TEST_CASE("a table cut anywhere is an error or a table, never a crash") {
   static const HelperTable helpers("");
   const std::string line =
-      "addmm(Tensor self, Tensor mat1, int[2]? x=[0,1], *, Scalar beta=1) -> (Tensor a, Tensor(b!)[] c) | cast=low diff=10"
+      "addmm(Tensor self, Tensor mat1, int[2]? x=[0,1], *, Scalar beta=1) -> (Tensor a, Tensor(b!)[] c) | cast=low "
+      "diff=10"
       " | mat1?self,mat1 a | mat1: grad.defined() ? f({{1}}, std::get<0>(a[1])) : Tensor() | self: -grad_a * 2.5e-1";
   for (std::size_t n = 0; n <= line.size(); ++n) {
     const std::string text = "# headroom aten table 1 | torch 9.9\n" + line.substr(0, n);

@@ -26,8 +26,7 @@ class ToyHost final : public FormulaHost {
   Outputs call(const aten::OpSchema& op, std::span<const Value> args) override {
     calls += (calls.empty() ? "" : " ") + std::string(op.name);
     if (op.in_place || op.base == "to") return {args[0]};  // always to the dtype that it has
-    if (op.base == "zeros" || op.base == "new_zeros")
-      return {Value(make(args[op.base == "zeros" ? 0 : 1].integers()))};
+    if (op.base == "zeros" || op.base == "new_zeros") return {Value(make(args[op.base == "zeros" ? 0 : 1].integers()))};
     if (op.base == "scalar_tensor") return {Value(make({}))};
     if (op.base == "sum" || op.base == "mean" || op.base == "any") return {Value(reduced(op, args))};
     if (op.base == "cat" || op.base == "stack") return {Value(make(joined(op, args)))};
@@ -60,8 +59,8 @@ class ToyHost final : public FormulaHost {
 
  private:
   static bool compares(std::string_view base) {
-    static constexpr std::array<std::string_view, 9> names{"eq",     "ne",          "lt",         "le",         "gt",
-                                                           "ge",     "logical_and", "logical_or", "logical_not"};
+    static constexpr std::array<std::string_view, 9> names{"eq", "ne",          "lt",         "le",         "gt",
+                                                           "ge", "logical_and", "logical_or", "logical_not"};
     return std::find(names.begin(), names.end(), base) != names.end();
   }
 

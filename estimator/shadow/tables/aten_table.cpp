@@ -39,18 +39,18 @@ std::string_view letters(std::string_view& rest) {
 
 Type type_named(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, Type>, 13> types{{{"Tensor", Type::tensor},
-                                                                           {"int", Type::integer},
-                                                                           {"SymInt", Type::integer},
-                                                                           {"DeviceIndex", Type::integer},
-                                                                           {"float", Type::real},
-                                                                           {"Scalar", Type::scalar},
-                                                                           {"bool", Type::boolean},
-                                                                           {"SymBool", Type::boolean},
-                                                                           {"str", Type::text},
-                                                                           {"ScalarType", Type::dtype},
-                                                                           {"Layout", Type::layout},
-                                                                           {"Device", Type::device},
-                                                                           {"MemoryFormat", Type::memory_format}}};
+                                                                            {"int", Type::integer},
+                                                                            {"SymInt", Type::integer},
+                                                                            {"DeviceIndex", Type::integer},
+                                                                            {"float", Type::real},
+                                                                            {"Scalar", Type::scalar},
+                                                                            {"bool", Type::boolean},
+                                                                            {"SymBool", Type::boolean},
+                                                                            {"str", Type::text},
+                                                                            {"ScalarType", Type::dtype},
+                                                                            {"Layout", Type::layout},
+                                                                            {"Device", Type::device},
+                                                                            {"MemoryFormat", Type::memory_format}}};
   const auto at = std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.first == name; });
   return at == types.end() ? Type::other : at->second;
 }
@@ -319,7 +319,8 @@ int OpSchema::argument(std::string_view argument_name) const {
   return -1;
 }
 
-// ---- helpers ---------------------------------------------------------------------------------------------------------
+// ---- helpers
+// ---------------------------------------------------------------------------------------------------------
 
 HelperTable::HelperTable(std::string_view text) {
   // A function starts in the first column; its statements are indented.
@@ -335,8 +336,7 @@ HelperTable::HelperTable(std::string_view text) {
     }
     at = end + 1;
   }
-  std::stable_sort(entries_.begin(), entries_.end(),
-                   [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
 }
 
 bool HelperTable::has(std::string_view name) const {
@@ -375,7 +375,8 @@ void HelperTable::parse_all() const {
   for (Entry& e : entries_) parsed(e);
 }
 
-// ---- operators -------------------------------------------------------------------------------------------------------
+// ---- operators
+// -------------------------------------------------------------------------------------------------------
 
 Table::Table(std::string_view text, const HelperTable& helpers) : helpers_(helpers) {
   std::string_view title = cut(text, "\n");

@@ -50,10 +50,10 @@ struct Argument {
   bool optional_elements = false;  ///< Tensor?[]
   bool keyword_only = false;
   bool has_default = false;
-  bool written = false;       ///< Tensor(a!)
-  char alias = 0;             ///< 'a' of Tensor(a); 0: none
-  std::int16_t list_size = 0; ///< int[2]: 2 (one number stands for that many); 0: any
-  Literal value;              ///< the default
+  bool written = false;        ///< Tensor(a!)
+  char alias = 0;              ///< 'a' of Tensor(a); 0: none
+  std::int16_t list_size = 0;  ///< int[2]: 2 (one number stands for that many); 0: any
+  Literal value;               ///< the default
 };
 
 struct Return {

@@ -52,7 +52,9 @@ DType dtype_of(const Value& v) {
   return v.is_integer() ? DType::i64 : DType::f32;
 }
 
-std::int64_t wrapped(std::int64_t dim, std::int64_t rank) { return dim < 0 ? dim + std::max<std::int64_t>(rank, 1) : dim; }
+std::int64_t wrapped(std::int64_t dim, std::int64_t rank) {
+  return dim < 0 ? dim + std::max<std::int64_t>(rank, 1) : dim;
+}
 
 /// Arithmetic of numbers, as in C++: integers stay integers.
 Value number_operator(Kind kind, const Value& a, const Value& b) {
@@ -61,47 +63,77 @@ Value number_operator(Kind kind, const Value& a, const Value& b) {
   const double x = a.real(), y = b.real();
   if (whole && j == 0 && (kind == Kind::divide || kind == Kind::remainder)) not_modelled("a division", "by zero");
   switch (kind) {
-    case Kind::multiply: return whole ? Value(checked_mul(i, j)) : Value(x * y);
-    case Kind::divide: return whole ? Value(i / j) : Value(x / y);
-    case Kind::remainder: return whole ? Value(i % j) : Value(std::fmod(x, y));
-    case Kind::add: return whole ? Value(checked_add(i, j)) : Value(x + y);
-    case Kind::subtract: return whole ? Value(checked_add(i, -j)) : Value(x - y);
-    case Kind::less: return Value(x < y);
-    case Kind::less_equal: return Value(x <= y);
-    case Kind::greater: return Value(x > y);
-    case Kind::greater_equal: return Value(x >= y);
-    case Kind::equal: return Value(x == y);
-    case Kind::not_equal: return Value(x != y);
-    default: not_modelled("an operator", "of numbers");
+    case Kind::multiply:
+      return whole ? Value(checked_mul(i, j)) : Value(x * y);
+    case Kind::divide:
+      return whole ? Value(i / j) : Value(x / y);
+    case Kind::remainder:
+      return whole ? Value(i % j) : Value(std::fmod(x, y));
+    case Kind::add:
+      return whole ? Value(checked_add(i, j)) : Value(x + y);
+    case Kind::subtract:
+      return whole ? Value(checked_add(i, -j)) : Value(x - y);
+    case Kind::less:
+      return Value(x < y);
+    case Kind::less_equal:
+      return Value(x <= y);
+    case Kind::greater:
+      return Value(x > y);
+    case Kind::greater_equal:
+      return Value(x >= y);
+    case Kind::equal:
+      return Value(x == y);
+    case Kind::not_equal:
+      return Value(x != y);
+    default:
+      not_modelled("an operator", "of numbers");
   }
 }
 
 std::string_view operator_name(Kind kind) {
   switch (kind) {
-    case Kind::multiply: return "mul";
-    case Kind::divide: return "div";
-    case Kind::remainder: return "remainder";
-    case Kind::add: return "add";
-    case Kind::subtract: return "sub";
-    case Kind::less: return "lt";
-    case Kind::less_equal: return "le";
-    case Kind::greater: return "gt";
-    case Kind::greater_equal: return "ge";
-    case Kind::equal: return "eq";
-    case Kind::not_equal: return "ne";
-    case Kind::bitwise_and: return "bitwise_and";
-    default: return {};
+    case Kind::multiply:
+      return "mul";
+    case Kind::divide:
+      return "div";
+    case Kind::remainder:
+      return "remainder";
+    case Kind::add:
+      return "add";
+    case Kind::subtract:
+      return "sub";
+    case Kind::less:
+      return "lt";
+    case Kind::less_equal:
+      return "le";
+    case Kind::greater:
+      return "gt";
+    case Kind::greater_equal:
+      return "ge";
+    case Kind::equal:
+      return "eq";
+    case Kind::not_equal:
+      return "ne";
+    case Kind::bitwise_and:
+      return "bitwise_and";
+    default:
+      return {};
   }
 }
 
 /// The operator with its sides exchanged: 2 < t is t > 2.
 Kind mirrored(Kind kind) {
   switch (kind) {
-    case Kind::less: return Kind::greater;
-    case Kind::less_equal: return Kind::greater_equal;
-    case Kind::greater: return Kind::less;
-    case Kind::greater_equal: return Kind::less_equal;
-    default: return kind;
+    case Kind::less:
+      return Kind::greater;
+    case Kind::less_equal:
+      return Kind::greater_equal;
+    case Kind::greater:
+      return Kind::less;
+    case Kind::greater_equal:
+      return Kind::less_equal;
+    default:
+      return kind;
   }
 }
 
@@ -130,7 +162,8 @@ struct Evaluator::Frame {
   Value result = {};
 };
 
-// ---- expressions -----------------------------------------------------------------------------------------------------
+// ---- expressions
+// -----------------------------------------------------------------------------------------------------
 
 Value Evaluator::evaluate(const aten::Formula& formula, const NodeValues& node) {
   return full_expression(Frame{formula, &node}, formula.root);
@@ -154,14 +187,22 @@ Value Evaluator::value(const Frame& frame, NodeId id) {
   const auto operands = f.operands_of(n);
   const auto place = static_cast<std::size_t>(n.index);
   switch (n.kind) {
-    case Kind::undefined: return {};
-    case Kind::integer: return Value(n.index);
-    case Kind::real: return Value(n.real);
-    case Kind::boolean: return Value(n.index != 0);
-    case Kind::text: return Value(f.texts[place]);
-    case Kind::dtype: return Value(static_cast<DType>(n.index));
-    case Kind::argument: return frame.node->arguments[place];
-    case Kind::result: return place < frame.node->results.size() ? frame.node->results[place] : Value();
+    case Kind::undefined:
+      return {};
+    case Kind::integer:
+      return Value(n.index);
+    case Kind::real:
+      return Value(n.real);
+    case Kind::boolean:
+      return Value(n.index != 0);
+    case Kind::text:
+      return Value(f.texts[place]);
+    case Kind::dtype:
+      return Value(static_cast<DType>(n.index));
+    case Kind::argument:
+      return frame.node->arguments[place];
+    case Kind::result:
+      return place < frame.node->results.size() ? frame.node->results[place] : Value();
     case Kind::gradient:
       return place < frame.node->gradients.size() ? Value(frame.node->gradients[place]) : Value();
     case Kind::gradients: {
@@ -173,15 +214,19 @@ Value Evaluator::value(const Frame& frame, NodeId id) {
       for (std::uint32_t i = 0; i < 8; ++i) bits.emplace_back((frame.node->needed >> i & 1U) != 0);
       return Value(std::move(bits));
     }
-    case Kind::local: return frame.locals[place];
+    case Kind::local:
+      return frame.locals[place];
     case Kind::list: {
       BoundArguments elements;
       for (const NodeId one : operands) elements.push_back(value(frame, one));
       return temporary(list_of(span_of(elements)));
     }
-    case Kind::tuple: return list_of(span_of(arguments(frame, n, 0)));
-    case Kind::call: return call(frame, n);
-    case Kind::method: return method(frame, n);
+    case Kind::tuple:
+      return list_of(span_of(arguments(frame, n, 0)));
+    case Kind::call:
+      return call(frame, n);
+    case Kind::method:
+      return method(frame, n);
     case Kind::element: {
       const Value list = value(frame, operands[0]);
       return element_of(list, value(frame, operands[1]).integer());
@@ -191,11 +236,16 @@ Value Evaluator::value(const Frame& frame, NodeId id) {
       if (v.is_tensor()) return operators("neg", {&v, 1});
       return v.is_real() ? Value(-v.real()) : Value(-v.integer());
     }
-    case Kind::logical_not: return Value(!condition(frame, operands[0]));
-    case Kind::logical_and: return Value(condition(frame, operands[0]) && condition(frame, operands[1]));
-    case Kind::logical_or: return Value(condition(frame, operands[0]) || condition(frame, operands[1]));
-    case Kind::choose: return value(frame, condition(frame, operands[0]) ? operands[1] : operands[2]);
-    default: return binary(frame, n);
+    case Kind::logical_not:
+      return Value(!condition(frame, operands[0]));
+    case Kind::logical_and:
+      return Value(condition(frame, operands[0]) && condition(frame, operands[1]));
+    case Kind::logical_or:
+      return Value(condition(frame, operands[0]) || condition(frame, operands[1]));
+    case Kind::choose:
+      return value(frame, condition(frame, operands[0]) ? operands[1] : operands[2]);
+    default:
+      return binary(frame, n);
   }
 }
 
@@ -218,9 +268,12 @@ Value Evaluator::call(const Frame& frame, const Node& node) {
   const BoundArguments evaluated = arguments(frame, node, 0);
   const std::span<const Value> args = span_of(evaluated);
   switch (node.target) {
-    case Target::operators: return operators(name, args);
-    case Target::helper: return temporary(helper(name, args));
-    default: return builtin(name, node.target, args);
+    case Target::operators:
+      return operators(name, args);
+    case Target::helper:
+      return temporary(helper(name, args));
+    default:
+      return builtin(name, node.target, args);
   }
 }
 
@@ -249,7 +302,7 @@ Value Evaluator::binary(const Frame& frame, const Node& node) {
   const Value left = value(frame, operands[0]);
   if (left.is_tensor() || right.is_tensor()) return tensor_operator(node.kind, left, right);
   if (left.is_number() && right.is_number()) return number_operator(node.kind, left, right);
-  const bool same = left.is_text() && right.is_text() ? left.text() == right.text()
+  const bool same = left.is_text() && right.is_text()     ? left.text() == right.text()
                     : left.is_dtype() && right.is_dtype() ? left.dtype() == right.dtype()
                                                           : left.none() && right.none();
   if (node.kind == Kind::equal) return Value(same);
@@ -286,50 +339,80 @@ Value Evaluator::builtin(std::string_view name, Target target, std::span<const V
   const TensorImpl* t = v.is_tensor() ? v.tensor().get() : nullptr;
   switch (target) {
     case Target::operators:
-    case Target::helper: break;
-    case Target::always_true: return Value(true);
-    case Target::always_false: return Value(false);
-    case Target::itself: return v;
-    case Target::defined: return Value(!v.none());
-    case Target::is_tensor: return Value(t != nullptr);
-    case Target::is_number: return Value(v.is_number());
-    case Target::dim: return Value(t ? static_cast<std::int64_t>(t->dim()) : std::int64_t{0});
-    case Target::length: return Value(static_cast<std::int64_t>(length_of(v)));
-    case Target::empty: return Value(length_of(v) == 0);
-    case Target::back: return element_of(v, -1);
+    case Target::helper:
+      break;
+    case Target::always_true:
+      return Value(true);
+    case Target::always_false:
+      return Value(false);
+    case Target::itself:
+      return v;
+    case Target::defined:
+      return Value(!v.none());
+    case Target::is_tensor:
+      return Value(t != nullptr);
+    case Target::is_number:
+      return Value(v.is_number());
+    case Target::dim:
+      return Value(t ? static_cast<std::int64_t>(t->dim()) : std::int64_t{0});
+    case Target::length:
+      return Value(static_cast<std::int64_t>(length_of(v)));
+    case Target::empty:
+      return Value(length_of(v) == 0);
+    case Target::back:
+      return element_of(v, -1);
     case Target::size:
       if (args.size() == 2) return element_of(Value(t ? t->sizes : Dims{}), number(1).integer());
       if (!t) return Value(static_cast<std::int64_t>(length_of(v)));
       return Value(t->sizes);
-    case Target::sizes: return v.none() ? Value() : Value(t ? t->sizes : Dims{});
-    case Target::strides: return v.none() ? Value() : Value(t ? t->strides : Dims{});
-    case Target::numel: return Value(t ? t->count() : std::int64_t{1});
-    case Target::storage_offset: return Value(t ? t->offset : std::int64_t{0});
-    case Target::scalar_type: return v.none() ? Value() : Value(dtype_of(v));
-    case Target::is_complex: return Value(is_complex(dtype_of(v)));
-    case Target::is_contiguous: return Value(!t || is_contiguous(*t));
-    case Target::requires_grad: return Value(t && t->needs_grad());
+    case Target::sizes:
+      return v.none() ? Value() : Value(t ? t->sizes : Dims{});
+    case Target::strides:
+      return v.none() ? Value() : Value(t ? t->strides : Dims{});
+    case Target::numel:
+      return Value(t ? t->count() : std::int64_t{1});
+    case Target::storage_offset:
+      return Value(t ? t->offset : std::int64_t{0});
+    case Target::scalar_type:
+      return v.none() ? Value() : Value(dtype_of(v));
+    case Target::is_complex:
+      return Value(is_complex(dtype_of(v)));
+    case Target::is_contiguous:
+      return Value(!t || is_contiguous(*t));
+    case Target::requires_grad:
+      return Value(t && t->needs_grad());
     case Target::memory_format:
       return Value(t && suggests_channels_last(*t) ? t->dim() == 5 ? "channels_last_3d" : "channels_last"
                                                    : "contiguous_format");
-    case Target::conj: return t && is_complex(t->dtype) ? operators("_conj", args.first(1)) : v;
+    case Target::conj:
+      return t && is_complex(t->dtype) ? operators("_conj", args.first(1)) : v;
     case Target::adjoint: {
       const std::array<Value, 3> swap{v, Value(-2), Value(-1)};
       return operators("transpose", swap);
     }
-    case Target::to_real: return Value(number(0).real());
-    case Target::value_or: return v.none() && args.size() == 2 ? args[1] : v;
-    case Target::equals: return number_operator(Kind::equal, number(0), number(1));
-    case Target::infinite: return Value(std::isinf(number(0).real()));
-    case Target::smaller: return number(0).real() < number(1).real() ? args[0] : args[1];
-    case Target::larger: return number(0).real() < number(1).real() ? args[1] : args[0];
-    case Target::wrapped: return Value(wrapped(number(0).integer(), number(1).integer()));
-    case Target::square_root: return v.is_number() ? Value(std::sqrt(v.real())) : operators("sqrt", args);
-    case Target::logarithm: return v.is_number() ? Value(std::log(v.real())) : operators("log", args);
+    case Target::to_real:
+      return Value(number(0).real());
+    case Target::value_or:
+      return v.none() && args.size() == 2 ? args[1] : v;
+    case Target::equals:
+      return number_operator(Kind::equal, number(0), number(1));
+    case Target::infinite:
+      return Value(std::isinf(number(0).real()));
+    case Target::smaller:
+      return number(0).real() < number(1).real() ? args[0] : args[1];
+    case Target::larger:
+      return number(0).real() < number(1).real() ? args[1] : args[0];
+    case Target::wrapped:
+      return Value(wrapped(number(0).integer(), number(1).integer()));
+    case Target::square_root:
+      return v.is_number() ? Value(std::sqrt(v.real())) : operators("sqrt", args);
+    case Target::logarithm:
+      return v.is_number() ? Value(std::log(v.real())) : operators("log", args);
     case Target::power:
       if (v.is_number() && args.size() == 2 && args[1].is_number()) return Value(std::pow(v.real(), args[1].real()));
       return operators("pow", args);
-    case Target::wrap_opt_if: return args.size() == 2 && args[1].boolean() ? v : Value();
+    case Target::wrap_opt_if:
+      return args.size() == 2 && args[1].boolean() ? v : Value();
     case Target::filled:
     case Target::undefined: {
       const std::int64_t n = number(0).integer();
@@ -361,12 +444,14 @@ Value Evaluator::builtin(std::string_view name, Target target, std::span<const V
           all.push_back(builtin(name, target == Target::sizes_of_all ? Target::sizes : Target::scalar_type, {&one, 1}));
       return Value(std::move(all));
     }
-    case Target::push_back: break;  // a statement
+    case Target::push_back:
+      break;  // a statement
   }
   not_modelled(name, "is no function here");
 }
 
-// ---- helpers ---------------------------------------------------------------------------------------------------------
+// ---- helpers
+// ---------------------------------------------------------------------------------------------------------
 
 Value Evaluator::helper(std::string_view name, std::span<const Value> args) {
   const aten::Helper* h = table_.helpers().find(name, args.size());
@@ -406,8 +491,11 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
   const auto operands = frame.formula.operands_of(n);
   const auto slot = static_cast<std::size_t>(n.index);
   switch (n.kind) {
-    case Kind::block: return block(frame, id);
-    case Kind::give_back: frame.result = full_expression(frame, operands[0]); return true;
+    case Kind::block:
+      return block(frame, id);
+    case Kind::give_back:
+      frame.result = full_expression(frame, operands[0]);
+      return true;
     case Kind::assign: {
       const Temporaries scope(temporaries_);
       frame.locals[slot] = value(frame, operands[0]);  // what it held goes first, then the temporaries
@@ -421,7 +509,8 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
         list = builtin("an element", Target::replaced, std::array<Value, 3>{list, Value(i), element});
       } else {
         element_of(list, i);
-        list.list()[static_cast<std::size_t>(wrapped(i, static_cast<std::int64_t>(length_of(list))))] = std::move(element);
+        list.list()[static_cast<std::size_t>(wrapped(i, static_cast<std::int64_t>(length_of(list))))] =
+            std::move(element);
       }
       return false;
     }
@@ -462,7 +551,8 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
       frame.locals[slot] = Value();
       return false;
     }
-    default: not_modelled("a statement", "of this kind");
+    default:
+      not_modelled("a statement", "of this kind");
   }
 }
 

@@ -1,10 +1,11 @@
 // Evaluation of backward formulas and helper functions, in the order in which the released wheels' C++ makes and frees
 // tensors.
 //
-// GCC evaluates the right operand before the left and the last argument before the first; a method's object comes before
-// its arguments; braces go left to right. Every temporary lives to the end of the full expression and dies in reverse
-// order of construction; a function's result is moved out first; its locals die after its last statement's temporaries,
-// in reverse order of declaration. Probe: 1,684 single-operator cases, forward and backward, event by event.
+// GCC evaluates the right operand before the left and the last argument before the first; a method's object comes
+// before its arguments; braces go left to right. Every temporary lives to the end of the full expression and dies in
+// reverse order of construction; a function's result is moved out first; its locals die after its last statement's
+// temporaries, in reverse order of declaration. Probe: 1,684 single-operator cases, forward and backward, event by
+// event.
 #pragma once
 
 #include <cstdint>

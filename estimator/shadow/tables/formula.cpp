@@ -484,7 +484,8 @@ class Parser {
     if (type && looking_at("<")) return constructed(name, template_arguments());
     if (name == "Tensor" || name == "make_tuple") return constructed(name, {});
     if (name.starts_with("MemoryFormat::"))
-      return add(literal(Kind::text, text(name == "MemoryFormat::Contiguous" ? "contiguous_format" : "preserve_format")));
+      return add(
+          literal(Kind::text, text(name == "MemoryFormat::Contiguous" ? "contiguous_format" : "preserve_format")));
 
     if (looking_at("(")) {
       at_ += 1;
@@ -622,29 +623,48 @@ class Writer {
     const FormulaNode& n = f_[id];
     const auto operands = f_.operands_of(n);
     switch (n.kind) {
-      case Kind::undefined: return "none";
-      case Kind::integer: return std::to_string(n.index);
-      case Kind::real: return std::to_string(n.real);
-      case Kind::boolean: return n.index ? "true" : "false";
-      case Kind::text: return "\"" + std::string(text(n)) + "\"";
-      case Kind::dtype: return std::string(name_of(static_cast<DType>(n.index)));
-      case Kind::argument: return "argument" + std::to_string(n.index);
-      case Kind::result: return "result" + std::to_string(n.index);
-      case Kind::gradient: return "grads[" + std::to_string(n.index) + "]";
-      case Kind::gradients: return "grads";
-      case Kind::needed: return "grad_input_mask";
-      case Kind::local: return "local" + std::to_string(n.index);
-      case Kind::list: return "{" + joined(operands) + "}";
-      case Kind::tuple: return "make_tuple(" + joined(operands) + ")";
-      case Kind::call: return std::string(text(n)) + "(" + joined(operands) + ")";
+      case Kind::undefined:
+        return "none";
+      case Kind::integer:
+        return std::to_string(n.index);
+      case Kind::real:
+        return std::to_string(n.real);
+      case Kind::boolean:
+        return n.index ? "true" : "false";
+      case Kind::text:
+        return "\"" + std::string(text(n)) + "\"";
+      case Kind::dtype:
+        return std::string(name_of(static_cast<DType>(n.index)));
+      case Kind::argument:
+        return "argument" + std::to_string(n.index);
+      case Kind::result:
+        return "result" + std::to_string(n.index);
+      case Kind::gradient:
+        return "grads[" + std::to_string(n.index) + "]";
+      case Kind::gradients:
+        return "grads";
+      case Kind::needed:
+        return "grad_input_mask";
+      case Kind::local:
+        return "local" + std::to_string(n.index);
+      case Kind::list:
+        return "{" + joined(operands) + "}";
+      case Kind::tuple:
+        return "make_tuple(" + joined(operands) + ")";
+      case Kind::call:
+        return std::string(text(n)) + "(" + joined(operands) + ")";
       case Kind::method:
         return expression(operands[0]) + "." + std::string(text(n)) + "(" + joined(operands.subspan(1)) + ")";
-      case Kind::element: return expression(operands[0]) + "[" + expression(operands[1]) + "]";
-      case Kind::negative: return "-" + expression(operands[0]);
-      case Kind::logical_not: return "!" + expression(operands[0]);
+      case Kind::element:
+        return expression(operands[0]) + "[" + expression(operands[1]) + "]";
+      case Kind::negative:
+        return "-" + expression(operands[0]);
+      case Kind::logical_not:
+        return "!" + expression(operands[0]);
       case Kind::choose:
         return "(" + expression(operands[0]) + " ? " + expression(operands[1]) + " : " + expression(operands[2]) + ")";
-      default: break;
+      default:
+        break;
     }
     for (const Operator& o : binary_operators)
       if (o.kind == n.kind)

@@ -1,8 +1,9 @@
 // Formula: a backward formula of PyTorch's derivatives.yaml, or a helper function in the same language, as a compact
 // tree. Names are resolved when it is parsed; how it is evaluated is in evaluate.h.
 //
-// The language is the part of C++ that derivatives.yaml uses: calls, methods, `->`, indexing, `{…}`, `?:`, the operators
-// of numbers, and constructors of std::tuple, std::vector and std::optional. Helpers (helpers.txt) add statements.
+// The language is the part of C++ that derivatives.yaml uses: calls, methods, `->`, indexing, `{…}`, `?:`, the
+// operators of numbers, and constructors of std::tuple, std::vector and std::optional. Helpers (helpers.txt) add
+// statements.
 #pragma once
 
 #include <cstdint>

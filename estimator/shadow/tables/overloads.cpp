@@ -15,17 +15,25 @@ int fit(const Argument& a, const Value& v) {
     return v.is_list() ? 2 : v.is_integers() ? 1 : 0;
   }
   switch (a.type) {
-    case Type::tensor: return v.is_tensor() ? 2 : 0;
-    case Type::integer: return v.is_integer() ? 2 : 0;
-    case Type::real: return v.is_real() ? 2 : v.is_integer() ? 1 : 0;
-    case Type::scalar: return v.is_number() ? 2 : 0;
-    case Type::boolean: return v.is_bool() ? 2 : 0;
+    case Type::tensor:
+      return v.is_tensor() ? 2 : 0;
+    case Type::integer:
+      return v.is_integer() ? 2 : 0;
+    case Type::real:
+      return v.is_real() ? 2 : v.is_integer() ? 1 : 0;
+    case Type::scalar:
+      return v.is_number() ? 2 : 0;
+    case Type::boolean:
+      return v.is_bool() ? 2 : 0;
     case Type::text:
-    case Type::memory_format: return v.is_text() ? 2 : 0;
-    case Type::dtype: return v.is_dtype() ? 2 : 0;
+    case Type::memory_format:
+      return v.is_text() ? 2 : 0;
+    case Type::dtype:
+      return v.is_dtype() ? 2 : 0;
     case Type::layout:
     case Type::device:
-    case Type::other: return 0;
+    case Type::other:
+      return 0;
   }
   return 0;
 }
@@ -44,9 +52,9 @@ int match(const aten::OpSchema& schema, std::span<const Value> args, F&& f) {
     f(place++, v);
     // TensorOptions: layout, device and pin_memory came with the dtype.
     if (a.type == Type::dtype)
-      while (place < schema.arguments.size() && (schema.arguments[place].type == Type::layout ||
-                                                 schema.arguments[place].type == Type::device ||
-                                                 schema.arguments[place].name == "pin_memory"))
+      while (place < schema.arguments.size() &&
+             (schema.arguments[place].type == Type::layout || schema.arguments[place].type == Type::device ||
+              schema.arguments[place].name == "pin_memory"))
         ++place;
   }
   for (; place < schema.arguments.size(); ++place)
@@ -60,16 +68,23 @@ Value default_of(const Argument& argument) {
   using K = aten::Literal::Kind;
   const aten::Literal& l = argument.value;
   switch (l.kind) {
-    case K::none: return {};
+    case K::none:
+      return {};
     case K::integer:
+      if (argument.type == Type::real) return Value(static_cast<double>(l.integer));
       if (argument.list && argument.type == Type::integer)
         return Value(Dims(static_cast<std::size_t>(argument.list_size ? argument.list_size : 1), l.integer));
       return Value(l.integer);
-    case K::real: return Value(l.real);
-    case K::boolean: return Value(l.integer != 0);
-    case K::integers: return Value(l.integers);
-    case K::text: return Value(l.text);
-    case K::dtype: return Value(static_cast<DType>(l.integer));
+    case K::real:
+      return Value(l.real);
+    case K::boolean:
+      return Value(l.integer != 0);
+    case K::integers:
+      return Value(l.integers);
+    case K::text:
+      return Value(l.text);
+    case K::dtype:
+      return Value(static_cast<DType>(l.integer));
   }
   return {};
 }

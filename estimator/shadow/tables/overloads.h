@@ -16,8 +16,9 @@ inline std::span<const Value> span_of(const BoundArguments& values) { return {va
 /// The default of an argument as a value; None where the schema gives none.
 Value default_of(const aten::Argument& argument);
 
-/// The overload of `base` ("mul") that takes `args`, given in the order of the C++ signature: keyword-only arguments are
-/// positional there, and one dtype stands for TensorOptions (dtype, layout, device, pin_memory). Null when none does.
+/// The overload of `base` ("mul") that takes `args`, given in the order of the C++ signature: keyword-only arguments
+/// are positional there, and one dtype stands for TensorOptions (dtype, layout, device, pin_memory). Null when none
+/// does.
 const aten::OpSchema* choose_overload(const aten::Table& table, std::string_view base, std::span<const Value> args);
 
 /// The arguments in the schema's order with defaults filled in; empty when they do not fit. A single number where the
