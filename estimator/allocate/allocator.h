@@ -25,6 +25,8 @@ struct AllocatorDevice {
   Bytes total{};    ///< totalGlobalMem; 0: without limit
   Bytes outside{};  ///< what context, libraries and other processes hold of it
   int index = 0;    ///< "GPU 0" in texts
+  /// That an expandable segment reserves; 0: as PyTorch, 9/8 of the total.
+  Bytes address_space{};
 };
 
 /// One refused request, with what PyTorch would print.

@@ -77,6 +77,11 @@ void AsyncAllocator::free(BlockId id) {
   spare_.push_back(static_cast<std::uint32_t>(id));
   stats_.allocated_bytes.all.decrease(block.requested);
   stats_.active_bytes.all.decrease(block.requested);
+  if (stats_.allocated_bytes.all.current == 0) {  // one piece again
+    pieces_.clear();
+    by_size_.clear();
+    tail_ = 0;
+  }
   if (trace_ != nullptr) {
     trace_->add(Action::free_requested, static_cast<Address>(block.begin), block.requested, 0, 0);
     trace_->add(Action::free_completed, static_cast<Address>(block.begin), block.requested, 0, 0);

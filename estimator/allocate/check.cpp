@@ -61,16 +61,16 @@ class Checker {
     for (const TraceEntry& entry : history_.entries) {
       if (entry.action != Action::oom) top = std::min(top, entry.address);
     }
+    const bool has_addresses = config.options.backend == AllocatorBackend::native;
     auto model = std::make_unique<RecordedAddresses>(history_, top);
-    RecordedAddresses& addresses = *model;
+    RecordedAddresses* addresses = has_addresses ? model.get() : nullptr;  // owned by the allocator, if it uses one
     const std::unique_ptr<Allocator> allocator = make_allocator(config.options, config.device, std::move(model));
     Player player(script_, *allocator);
     Trace trace;
     allocator->set_trace(&trace);
-    const bool has_addresses = config.options.backend == AllocatorBackend::native;
     for (std::size_t i = 0; i < script_.steps.size(); ++i) {
       const ReplayScript::Step& step = script_.steps[i];
-      addresses.at(step.entry);
+      if (addresses != nullptr) addresses->at(step.entry);
       const std::int64_t ooms = allocator->stats().num_ooms;
       const BlockId block = player.play(i);
       if (step.kind == ReplayScript::Kind::allocate && has_addresses) compare_address(step, block, *allocator);

@@ -204,10 +204,10 @@ OutOfMemory CachingAllocator::last_oom() const {
 
 // ---- expandable segments
 
-/// Address space for 9/8 of the card; without a card, for more than any has.
 std::int64_t CachingAllocator::reservation_size(std::int64_t page) const {
-  const std::int64_t total = device_.total.count();
-  return rounded_up(total == 0 ? 16 * 1024 * GiB : checked_add(total, total / 8), page);
+  if (device_.address_space != Bytes(0)) return device_.address_space.rounded_up(page).count();
+  const std::int64_t total = device_.total == Bytes(0) ? 1024 * GiB : device_.total.count();
+  return rounded_up(checked_add(total, total / 8), page);
 }
 
 CachingAllocator::Block* CachingAllocator::find_expandable_block(const Request& request) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "estimator/allocate/initial_state.h"
@@ -25,7 +26,7 @@ class ScriptMaker {
   ScriptMaker(const History& history, ReplayScript& script) : history_(history), script_(script) {}
 
   void make() {
-    if (history_.segments_have_blocks) {
+    if (history_.segments_have_blocks && !history_.segments.empty()) {
       InitialState initial = initial_state(history_, script_.options);
       script_.initial = std::move(initial.segments);
       contradictions_ += initial.contradictions;
@@ -37,6 +38,12 @@ class ScriptMaker {
     reserved_ = initial_reserved_;
     for (std::size_t i = 0; i < history_.entries.size(); ++i) read(i);
     script_.blocks = blocks_;
+    if (script_.options.garbage_collection_threshold > 0 && script_.options.per_process_memory_fraction == 1 &&
+        std::any_of(history_.entries.begin(), history_.entries.end(), can_be_collected)) {
+      script_.diagnostics.push_back({"memory-fraction-unknown", Severity::warning, history_.file,
+                                     "garbage collection depends on the memory fraction, which this file does not hold; "
+                                     "what it freed is replayed as emptied caches"});
+    }
     if (contradictions_ > 0) {
       script_.diagnostics.push_back({"history-inconsistent", Severity::warning, history_.file,
                                      fmt::format("{} events do not fit the state they lead to; the recording was "
@@ -59,46 +66,67 @@ class ScriptMaker {
     return Bytes(segment).rounded_up(options.large_segment_size).count();
   }
 
+  /// What the events say about the memory that was there.
+  struct Observed {
+    std::int64_t peak = 0;                ///< reserved
+    std::int64_t granted = 0;             ///< reserved before, and what cudaMalloc would be asked for, where it was granted
+    std::int64_t capacity = INT64_MAX;    ///< reserved and what the driver called free, where it was refused
+    bool refused = false;
+    bool by_driver = true;                ///< every refused request was more than what was free
+  };
+  Observed observe() const {
+    Observed seen;
+    std::int64_t reserved = initial_reserved_;
+    std::int64_t before = reserved;
+    for (const TraceEntry& entry : history_.entries) {
+      if (entry.action == Action::alloc && reserved > before) seen.granted = std::max(seen.granted, before + asked(entry.size));
+      if (takes(entry.action)) reserved += entry.size;
+      if (gives_back(entry.action)) reserved -= entry.size;
+      if (!takes(entry.action)) before = reserved;
+      seen.peak = std::max(seen.peak, reserved);
+      if (entry.action != Action::oom) continue;
+      seen.refused = true;
+      if (entry.address == 0) continue;  // not recorded
+      const auto free = static_cast<std::int64_t>(std::min<Address>(entry.address, Address{1} << 60));
+      seen.capacity = std::min(seen.capacity, reserved + free);
+      seen.by_driver = seen.by_driver && mapped(asked(entry.size)) > free;
+    }
+    return seen;
+  }
+
   /// The card as the recording knew it, for when allocations were refused.
   void find_limit() {
     for (const SegmentRecord& segment : script_.initial) initial_reserved_ += segment.size;
-    std::int64_t reserved = initial_reserved_;
-    std::int64_t peak = reserved;
-    std::int64_t capacity = INT64_MAX;  // by what the driver said was free
-    bool refused = false;
-    bool by_driver = true;
-    for (const TraceEntry& entry : history_.entries) {
-      if (takes(entry.action)) reserved += entry.size;
-      if (gives_back(entry.action)) reserved -= entry.size;
-      peak = std::max(peak, reserved);
-      if (entry.action != Action::oom) continue;
-      refused = true;
-      const auto free = static_cast<std::int64_t>(std::min<Address>(entry.address, Address{1} << 60));
-      capacity = std::min(capacity, reserved + free);
-      by_driver = by_driver && mapped(asked(entry.size)) > free;
-    }
+    const Observed seen = observe();
     AllocatorOptions& options = script_.options;
+    AllocatorDevice& device = script_.device;
     if (history_.memory_fraction) options.per_process_memory_fraction = *history_.memory_fraction;
+    by_fraction_ = options.per_process_memory_fraction < 1 || (seen.refused && !seen.by_driver);
+    limit_ = by_fraction_                                          ? std::max(seen.peak, seen.granted)
+             : seen.capacity >= seen.peak && seen.capacity != INT64_MAX ? seen.capacity
+                                                                        : seen.peak;
     if (history_.device_total) {
-      script_.device.total = *history_.device_total;
-      if (capacity != INT64_MAX) {
-        script_.device.outside = Bytes(std::max<std::int64_t>(0, script_.device.total.count() - std::max(capacity, peak)));
+      device.total = *history_.device_total;
+      if (seen.capacity != INT64_MAX) {
+        device.outside = Bytes(std::max<std::int64_t>(0, device.total.count() - std::max(seen.capacity, seen.peak)));
       }
       limit_ = options.per_process_memory_fraction < 1
                    ? static_cast<std::int64_t>(options.per_process_memory_fraction *
-                                               static_cast<double>(script_.device.total.count()))
-                   : script_.device.total.count() - script_.device.outside.count();
+                                               static_cast<double>(device.total.count()))
+                   : device.total.count() - device.outside.count();
       return;
     }
-    limit_ = refused && by_driver && capacity >= peak ? capacity : peak;
-    if (!refused && !gave_way_to_failure()) return;
-    if (refused && !by_driver) {
-      // A fraction that the file does not name: half of twice the limit.
-      script_.device.total = Bytes(2 * limit_);
-      options.per_process_memory_fraction = 0.5;
+    if (by_fraction_) {
+      // Of a card that the file does not name. Without the fraction, half of twice the limit does as well.
+      if (options.per_process_memory_fraction == 1) options.per_process_memory_fraction = 0.5;
+      device.total = Bytes(static_cast<std::int64_t>(
+          std::ceil(static_cast<double>(limit_) / std::max(options.per_process_memory_fraction, 1e-6))));
+    } else if (seen.refused || gave_way_to_failure()) {
+      device.total = Bytes(limit_);
     } else {
-      script_.device.total = Bytes(limit_);
+      return;
     }
+    device.address_space = Bytes(1024 * GiB);
   }
 
   bool gave_way_to_failure() const {
@@ -128,8 +156,9 @@ class ScriptMaker {
     const TraceEntry& next = history_.entries[end];
     if (next.action == Action::oom) return true;
     if (!takes(next.action)) return false;
+    // The driver has to find the pages that are missing; PyTorch's own limit counts a whole segment.
     std::int64_t need = next.size;
-    for (std::size_t i = end; i < history_.entries.size(); ++i) {
+    for (std::size_t i = end; by_fraction_ && i < history_.entries.size(); ++i) {
       if (history_.entries[i].action != Action::alloc) continue;
       need = std::max(need, asked(history_.entries[i].size));
       break;
@@ -223,6 +252,7 @@ class ScriptMaker {
   std::int64_t initial_reserved_ = 0;
   std::int64_t reserved_ = 0;
   std::int64_t limit_ = 0;
+  bool by_fraction_ = false;
   std::int64_t contradictions_ = 0;
 };
 
