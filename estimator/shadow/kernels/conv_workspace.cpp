@@ -1,6 +1,5 @@
 #include "estimator/shadow/kernels/conv_workspace.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -57,45 +56,6 @@ double distance(const ConvShape& a, const ConvShape& b) {
   return d;
 }
 
-/// Reads the table's text from front to back.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
-
-  bool done() const { return rest_.empty(); }
-  bool take(char c) {
-    if (rest_.empty() || rest_.front() != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!take(c)) fail();
-  }
-  std::int64_t number() {
-    std::int64_t n = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
-    if (error != std::errc{} || n < 0) fail();
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    return n;
-  }
-  Dims pair() {
-    Dims two;
-    two.push_back(number());
-    expect('x');
-    two.push_back(number());
-    return two;
-  }
-  bool at_digit() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
-  void skip_line() { rest_.remove_prefix(std::min(rest_.size(), rest_.find('\n') + 1)); }
-  [[noreturn]] void fail() const {
-    throw bad_input("the table of convolution workspaces is malformed", std::string(rest_.substr(0, 40)),
-                    "write it again with scripts/conv-table");
-  }
-
- private:
-  std::string_view rest_;
-};
-
 Dims output_size(const ConvShape& s) {
   Dims out;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -120,6 +80,43 @@ constexpr std::int64_t grows_from = 100'000;
 
 }  // namespace
 
+/// Reads the table's text from front to back.
+class TableScanner {
+ public:
+  explicit TableScanner(std::string_view text) : rest_(text) {}
+
+  bool done() const { return rest_.empty(); }
+  bool take(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) fail();
+  }
+  std::int64_t number() {
+    std::int64_t n = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
+    if (error != std::errc{} || n < 0) fail();
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return n;
+  }
+  /// "3x5", or "3" for both.
+  Dims pair() {
+    const std::int64_t first = number();
+    return {first, take('x') ? number() : first};
+  }
+  bool at_digit() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
+  void skip_line() { rest_.remove_prefix(std::min(rest_.size(), rest_.find('\n') + 1)); }
+  [[noreturn]] void fail() const {
+    throw bad_input("the table of convolution workspaces is malformed", std::string(rest_.substr(0, 40)),
+                    "write it again with scripts/conv-table");
+  }
+
+ private:
+  std::string_view rest_;
+};
+
 const ConvWorkspaces& ConvWorkspaces::h200() {
   static const ConvWorkspaces table(
       std::string_view(headroom_conv_h200, static_cast<std::size_t>(headroom_conv_h200_end - headroom_conv_h200)));
@@ -127,53 +124,59 @@ const ConvWorkspaces& ConvWorkspaces::h200() {
 }
 
 void ConvWorkspaces::parse() const {
-  Scanner in(text_);
+  TableScanner in(text_);
   while (in.take('#')) in.skip_line();
+  ConvShape s;
   while (!in.done()) {
-    ConvShape s;
-    s.transposed = in.take('t');
-    if (!s.transposed) in.expect('c');
-    in.expect(' ');
+    if (!in.at_digit()) {
+      s.transposed = in.take('t');
+      if (!s.transposed) in.expect('c');
+      in.expect(' ');
+      s.kernel = in.pair();
+      for (const auto& [letter, list] : {std::pair{'s', &s.stride}, {'p', &s.padding}, {'d', &s.dilation}}) {
+        in.expect(' ');
+        in.expect(letter);
+        *list = in.pair();
+      }
+      if (s.stride[0] == 0 || s.stride[1] == 0) in.fail();
+      in.expect('\n');
+      continue;
+    }
+    if (s.kernel.empty()) in.fail();
     s.in_channels = in.number();
     in.expect('>');
     s.out_channels = in.number();
-    in.expect(' ');
-    s.kernel = in.pair();
-    in.expect(' ');
-    for (const auto& [letter, list] : {std::pair{'s', &s.stride}, {'p', &s.padding}, {'d', &s.dilation}}) {
-      in.expect(letter);
-      *list = in.pair();
-      in.expect(' ');
-    }
-    in.expect('g');
-    s.groups = in.number();
+    s.groups = in.take('/') ? in.number() : 1;
+    if (s.groups == 0) in.fail();
     in.expect(' ');
     s.input = in.pair();
-    if (s.groups == 0 || s.stride[0] == 0 || s.stride[1] == 0) in.fail();
-    while (in.take(';')) {
-      s.dtype = in.take('f') ? DType::f32 : in.take('h') ? DType::f16 : in.take('b') ? DType::bf16 : DType::undefined;
-      if (s.dtype == DType::undefined) in.fail();
-      s.channels_last = in.take('l');
-      in.expect(' ');
-      Dims batches;
-      do batches.push_back(in.number());
-      while (in.take(','));
-      std::array<Amount, 3> amounts;
-      for (Amount& a : amounts) {
-        in.expect(' ');
-        if ((a.unknown = in.take('-'))) continue;
-        while (in.take('x')) ++a.input;
-        while (in.take('y')) ++a.output;
-        while (in.take('w')) ++a.weight;
-        if (in.at_digit()) a.more = in.number();
-      }
-      for (const std::int64_t n : batches) {
-        s.batch = n;
-        index_.emplace(key_of(s), static_cast<std::uint32_t>(entries_.size()));
-        entries_.push_back({s, operands_of(s), {amounts[0], amounts[1], amounts[2]}});
-      }
-    }
+    while (in.take(';')) parse_calls(in, s);
     in.expect('\n');
+  }
+}
+
+void ConvWorkspaces::parse_calls(TableScanner& in, ConvShape s) const {
+  const std::size_t first = entries_.size();
+  while (!in.take(' ')) {
+    s.dtype = in.take('f') ? DType::f32 : in.take('h') ? DType::f16 : in.take('b') ? DType::bf16 : DType::undefined;
+    if (s.dtype == DType::undefined) in.fail();
+    s.channels_last = in.take('l');
+    do {
+      s.batch = in.number();
+      index_.emplace(key_of(s), static_cast<std::uint32_t>(entries_.size()));
+      entries_.push_back({s, operands_of(s), {}});
+    } while (in.take(','));
+  }
+  for (std::size_t call = 0; call < 3; ++call) {
+    if (call) in.expect(' ');
+    Amount a;
+    if (!(a.unknown = in.take('-'))) {
+      while (in.take('x')) ++a.input;
+      while (in.take('y')) ++a.output;
+      while (in.take('w')) ++a.weight;
+      if (in.at_digit()) a.more = in.number();
+    }
+    for (std::size_t i = first; i < entries_.size(); ++i) entries_[i].amounts[call] = a;
   }
 }
 

@@ -60,6 +60,7 @@ class ConvWorkspaces {
   };
 
   void parse() const;
+  void parse_calls(class TableScanner& in, ConvShape layer) const;
   const Entry* nearest(const ConvShape& shape, ConvCall call) const;
 
   std::string_view text_;

@@ -97,6 +97,19 @@ Outputs native_batch_norm_backward(Shadow& m, Args a) {
   return {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)};
 }
 
+/// Workspace of cuDNN's channels_last batch norm, read off 24 shapes in float32 and float16 on an H200 (cuDNN 9.19): a
+/// block of 512 bytes and one of 4 a tile of 64 channels, and 4 bytes a tile of channels. NCHW takes none.
+void use_cudnn_workspace(Shadow& m, const Tensor& input, bool forward) {
+  if (!suggests_channels_last(*input) || input->count() == 0) return;
+  constexpr std::int64_t tile = 64, block = 512;
+  const std::int64_t rows = input->count() / channels_of(input);
+  const std::int64_t channel_tiles = (channels_of(input) + tile - 1) / tile;
+  const std::int64_t rows_of_a_tile = !forward ? 96 : is_half(input->dtype) ? 160 : 64;
+  const std::int64_t tiles = checked_mul((rows + rows_of_a_tile - 1) / rows_of_a_tile, channel_tiles);
+  const Bytes fixed = Bytes(forward ? 1072 : 1056) + Bytes(4) * channel_tiles;
+  m.workspace(Bytes(forward ? block + 4 : block) * tiles + fixed);
+}
+
 // aten::cudnn_batch_norm(input, weight, bias?, running_mean?, running_var?, training, average_factor, epsilon)
 // The reserve space is empty; in evaluation so are the statistics.
 Outputs cudnn_batch_norm(Shadow& m, Args a) {
@@ -105,6 +118,7 @@ Outputs cudnn_batch_norm(Shadow& m, Args a) {
   const Dims statistics{a.boolean(5) ? channels_of(input) : 0};
   Tensor mean = m.empty(statistics, a.tensor(1)->dtype);
   Tensor invstd = m.empty(statistics, a.tensor(1)->dtype);
+  if (a.boolean(5)) use_cudnn_workspace(m, input, true);
   return {std::move(out), std::move(mean), std::move(invstd), m.empty({0}, DType::u8)};
 }
 
@@ -118,6 +132,7 @@ Outputs cudnn_batch_norm_backward(Shadow& m, Args a) {
   Tensor grad_input = empty_spatial(m, input->sizes, input->dtype, format);
   Tensor grad_weight = m.empty(weight->sizes, weight->dtype);
   Tensor grad_bias = m.empty(weight->sizes, weight->dtype);
+  use_cudnn_workspace(m, input, false);
   return {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)};
 }
 
