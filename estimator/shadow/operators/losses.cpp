@@ -180,22 +180,18 @@ Outputs of_probabilities(Shadow& m, Args a) {
     const Tensor scaled = m.one("aten::mul.Scalar", target, 1 - smoothing);
     target = m.one("aten::add.Scalar", scaled, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
   }
-  Tensor product;
-  if (a.given(2)) {
-    Tensor weight = a.tensor(2);
-    if (x->dim() > 1) {
-      Dims sizes(x->dim(), 1);
-      sizes[1] = weight->count();
-      weight = m.one("aten::view", weight, sizes);
-    }
-    product = m.one("aten::mul.Tensor", m.one("aten::mul.Tensor", log_probabilities, target), weight);
-  } else {
-    product = m.one("aten::mul.Tensor", log_probabilities, target);
+  Tensor weight = a.tensor(2);
+  if (weight && x->dim() > 1) {
+    Dims sizes(x->dim(), 1);
+    sizes[1] = weight->count();
+    weight = m.one("aten::view", weight, sizes);
   }
-  if (reduction == none)
-    return m.all("aten::neg", m.one("aten::sum.dim_IntList", product, Dims{class_dim}, false));
-  const Tensor negative = m.one("aten::neg", m.one("aten::sum", product));
-  if (reduction == sum) return {negative};
+  const Tensor unweighted = m.one("aten::mul.Tensor", log_probabilities, target);
+  const Tensor product = weight ? m.one("aten::mul.Tensor", unweighted, weight) : unweighted;
+  const Tensor total = reduction == none ? m.one("aten::sum.dim_IntList", product, Dims{class_dim}, false)
+                                         : m.one("aten::sum", product);
+  const Tensor negative = m.one("aten::neg", total);
+  if (reduction != mean) return {negative};
   return m.all("aten::div.Scalar", negative, std::max<std::int64_t>(x->count() / std::max<std::int64_t>(classes, 1), 1));
 }
 
@@ -225,16 +221,14 @@ Outputs of_smoothed_labels(Shadow& m, Args a) {
   const Tensor ignored = m.one("aten::eq.Scalar", a[1], a[4]);
   m.all("aten::masked_fill_.Scalar", smooth, ignored, 0.0);
 
-  Tensor total;
-  if (reduction == mean && weight) {
-    const Tensor gathered = m.one("aten::gather", a[2], 0, m.one("aten::flatten.using_ints", a[1], 0, -1));
-    total = m.one("aten::div.Tensor", m.one("aten::sum", smooth), m.one("aten::sum", gathered));
-  } else if (reduction == mean) {
-    const Tensor count = m.one("aten::sum", m.one("aten::bitwise_not", ignored));
-    total = m.one("aten::div.Tensor", m.one("aten::sum", smooth), count);
-  } else {
-    total = reduced(m, smooth, reduction);
-  }
+  const Tensor total = [&] {
+    if (reduction != mean) return reduced(m, smooth, reduction);
+    const Tensor counted = weight ? m.one("aten::gather", a[2], 0, m.one("aten::flatten.using_ints", a[1], 0, -1))
+                                  : m.one("aten::bitwise_not", ignored);
+    const Tensor count = m.one("aten::sum", counted);
+    const Tensor numerator = m.one("aten::sum", smooth);
+    return m.one("aten::div.Tensor", numerator, count);
+  }();
   const Tensor second = m.one("aten::mul.Scalar", total, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
   const Tensor first = m.one("aten::mul.Scalar", nll, 1 - smoothing);
   return m.all("aten::add.Tensor", first, second);
@@ -299,7 +293,8 @@ Outputs margin_ranking_loss(Shadow& m, Args a) {
 Outputs pairwise_distance(Shadow& m, Args a) {
   const Tensor &x = a.tensor(0), &y = a.tensor(1);
   const std::int64_t last = static_cast<std::int64_t>(std::max(x->dim(), y->dim())) - 1;
-  const Tensor shifted = m.one("aten::add.Scalar", m.one("aten::sub.Tensor", x, y), a[3]);
+  const Tensor difference = m.one("aten::sub.Tensor", x, y);
+  const Tensor shifted = m.one("aten::add.Scalar", difference, a[3]);
   return m.all("aten::norm.ScalarOpt_dim", shifted, a[2], Dims{last}, a[4]);
 }
 
@@ -308,8 +303,13 @@ Outputs triplet_margin_loss(Shadow& m, Args a) {
   const Tensor near = m.one("aten::pairwise_distance", a[0], a[1], a[4], a[5]);
   Tensor far = m.one("aten::pairwise_distance", a[0], a[2], a[4], a[5]);
   if (a.boolean(6)) far = m.one("aten::minimum", far, m.one("aten::pairwise_distance", a[1], a[2], a[4], a[5]));
-  const Tensor margin = m.one("aten::sub.Tensor", m.one("aten::add.Scalar", near, a[3]), far);
-  return {reduced(m, m.one("aten::clamp_min", margin, 0), a.integer(7))};
+  Tensor loss;
+  {
+    const Tensor shifted = m.one("aten::add.Scalar", near, a[3]);
+    const Tensor margin = m.one("aten::sub.Tensor", shifted, far);
+    loss = m.one("aten::clamp_min", margin, 0);
+  }
+  return {reduced(m, loss, a.integer(7))};
 }
 
 /// (x1, x2, dim, eps): norms of both, both divided by their norms, and the products' sum.
@@ -320,16 +320,67 @@ Outputs cosine_similarity(Shadow& m, Args a) {
   const Dims dims{a.integer(2)};
   const auto norm_of = [&](const Tensor& t) { return m.one("aten::linalg_vector_norm", t, 2, dims, true); };
   // The norms are copied to be bounded from below in place.
-  const Tensor first_norm = norm_of(x);
-  const Tensor first_bounded = m.one("aten::clone", first_norm);
-  const Tensor second_norm = norm_of(y);
-  const Tensor second_bounded = m.one("aten::clone", second_norm);
+  const Tensor first_bounded = m.one("aten::clone", norm_of(x));
+  const Tensor second_bounded = m.one("aten::clone", norm_of(y));
   const Tensor eps = m.one("aten::scalar_tensor", a[3], dtype);
+  const bool grad = m.grad_enabled();
+  m.set_grad_enabled(false);
   m.all("aten::clamp_min_.Tensor", first_bounded, eps);
   m.all("aten::clamp_min_.Tensor", second_bounded, eps);
-  const Tensor left = m.one("aten::div.Tensor", x, first_bounded);
+  m.set_grad_enabled(grad);
   const Tensor right = m.one("aten::div.Tensor", y, second_bounded);
+  const Tensor left = m.one("aten::div.Tensor", x, first_bounded);
   return m.all("aten::sum.dim_IntList", m.one("aten::mul.Tensor", left, right), dims, false);
+}
+
+/// number - t, as C++ writes it: a tensor like t, filled, then subtracted from in place.
+Tensor subtracted_from(Shadow& m, const Value& number, const Tensor& t) {
+  const Tensor filled = m.one("aten::empty_like", t);
+  m.all("aten::fill_.Scalar", filled, number);
+  return m.one("aten::sub_.Tensor", filled, t);
+}
+
+/// where(target != value, chosen, zeros), and with == for `equal`.
+Tensor where_target(Shadow& m, bool equal, const Value& target, int value, const Tensor& chosen, const Tensor& zeros) {
+  return m.one("aten::where.self", m.one(equal ? "aten::eq.Scalar" : "aten::ne.Scalar", target, value), chosen, zeros);
+}
+
+/// (self, target, margin, reduction)
+Outputs hinge_embedding_loss(Shadow& m, Args a) {
+  const Tensor zeros = m.one("aten::zeros_like", a[0]);
+  const Tensor margin = subtracted_from(m, a[2], a.tensor(0));
+  m.all("aten::clamp_min_", margin, 0);
+  const Tensor other = where_target(m, false, a[1], 1, margin, zeros);
+  const Tensor same = where_target(m, false, a[1], -1, a.tensor(0), zeros);
+  const Tensor output = m.one("aten::add.Tensor", other, same);
+  return {reduced(m, output, a.integer(3))};
+}
+
+/// (input1, input2, target, margin, reduction)
+Outputs cosine_embedding_loss(Shadow& m, Args a) {
+  const Dims dims{a.tensor(0)->dim() == 1 ? 0 : 1};
+  const auto products = [&](const Value& x, const Value& y) {
+    return m.one("aten::sum.dim_IntList", m.one("aten::mul.Tensor", x, y), dims, false);
+  };
+  const auto squares = [&](const Value& x) {
+    const Tensor product = m.one("aten::mul.Tensor", x, x);
+    const Tensor total = m.one("aten::sum.dim_IntList", product, dims, false);
+    return m.one("aten::add.Scalar", total, 1e-12);
+  };
+  const Tensor product = products(a[0], a[1]);
+  const Tensor first = squares(a[0]);
+  const Tensor second = squares(a[1]);
+  const Tensor denominator = m.one("aten::mul.Tensor", first, second);
+  m.all("aten::sqrt_", denominator);
+  const Tensor cosine = m.one("aten::div.Tensor", product, denominator);
+  const Tensor zeros = m.one("aten::zeros_like", cosine);
+  const Tensor near = subtracted_from(m, 1, cosine);
+  const Tensor far = m.one("aten::sub.Scalar", cosine, a[3]);
+  m.all("aten::clamp_min_", far, 0);
+  const Tensor same = where_target(m, true, a[2], 1, near, zeros);
+  const Tensor other = where_target(m, true, a[2], -1, far, zeros);
+  const Tensor output = m.one("aten::add.Tensor", same, other);
+  return {reduced(m, output, a.integer(4))};
 }
 
 constexpr auto kernel = Operator::Kind::kernel;
@@ -367,6 +418,8 @@ constexpr Operator operators[] = {
     {"aten::pairwise_distance", composite, pairwise_distance},
     {"aten::triplet_margin_loss", composite, triplet_margin_loss},
     {"aten::cosine_similarity", composite, cosine_similarity},
+    {"aten::hinge_embedding_loss", composite, hinge_embedding_loss},
+    {"aten::cosine_embedding_loss", composite, cosine_embedding_loss},
 };
 
 }  // namespace

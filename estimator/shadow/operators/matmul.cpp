@@ -7,6 +7,7 @@
 #include "estimator/base/error.h"
 #include "estimator/shadow/kernels/formats.h"
 #include "estimator/shadow/kernels/iterator.h"
+#include "estimator/shadow/kernels/reduce.h"
 #include "estimator/shadow/kernels/views.h"
 #include "estimator/shadow/operators/forward.h"
 
@@ -490,8 +491,8 @@ Outputs chain_matmul(Shadow& m, Args a) {
   return {product};
 }
 
-/// One slice of the unrolled dimension after the other: the product of the first two operands, then its contraction
-/// with the third, which outlives the product.
+/// One slice of the unrolled dimension after the other: the first two operands contracted, then with the
+/// third, whose result outlives the first.
 Outputs trilinear(Shadow& m, Args a) {
   const auto spread = [&m](Tensor t, const Dims& dims) {
     for (const std::int64_t d : dims) t = unsqueezed(m, t, d);
@@ -503,23 +504,22 @@ Outputs trilinear(Shadow& m, Args a) {
   const std::size_t unrolled = wrap_dim(a.integer(7), full.size());
   std::vector<bool> summed(full.size());
   for (const std::int64_t d : a.integers(6)) summed[wrap_dim(d, full.size())] = true;
-  Dims out_sizes, slice_sizes;
+  // What the third operand does not have is summed before it comes in.
+  Dims out_sizes, slice_sizes, pair_sizes;
   for (std::size_t d = 0; d < full.size(); ++d) {
+    const std::int64_t of_pair = std::max(inputs[0].tensor()->sizes[d], inputs[1].tensor()->sizes[d]);
+    const bool gone = d == unrolled || (summed[d] && std::ranges::find(a.integers(5), static_cast<std::int64_t>(d)) != a.integers(5).end());
+    pair_sizes.push_back(gone ? 1 : of_pair);
     if (summed[d]) continue;
     out_sizes.push_back(full[d]);
     slice_sizes.push_back(d == unrolled ? 1 : full[d]);
   }
   Tensor out = empty_beside(m, a.tensor(0), out_sizes, result_type(inputs));
   for (std::int64_t k = 0; k < full[unrolled]; ++k) {
-    const auto slice = [&](const Value& v) {
-      const Tensor& t = v.tensor();
-      return t->sizes[unrolled] == 1 ? t : sliced(m, t, unrolled, k, 1);
-    };
-    const std::array<Value, 2> factors{slice(inputs[0]), slice(inputs[1])};
-    Tensor product = elementwise(m, out->dtype, factors);
+    Tensor pair = empty_beside(m, out, pair_sizes);
     const Tensor contracted = empty_beside(m, out, slice_sizes);
     m.use_cublas();
-    product.reset();
+    pair.reset();
   }
   return {out};
 }
@@ -537,6 +537,113 @@ Outputs bilinear(Shadow& m, Args a) {
       m.one("aten::_trilinear", first, weight, second, Dims{1, 3}, Dims{0}, Dims{1, 2}, Dims{2, 3}, 1);
   const Tensor out = m.one("aten::reshape", product, sizes);
   return a.given(3) ? m.all("aten::add.Tensor", out, a[3]) : Outputs{out};
+}
+
+// ---- distances ---------------------------------------------------------------------------------------------------------
+
+/// Squared norms and ones beside both operands, so that one product gives all distances.
+Outputs euclidean_dist(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &y = a.tensor(1);
+  const auto norm = [&](const Tensor& t) {
+    const Tensor squares = empty_beside(m, t, t->sizes);
+    return reduce(m, squares, {-1}, true, t->dtype);
+  };
+  Tensor x_norm = norm(x);
+  Tensor x_ones = empty_beside(m, x_norm, x_norm->sizes);
+  Tensor y_norm = norm(y);
+  Tensor y_ones = empty_beside(m, y_norm, y_norm->sizes);
+  const auto widened = [](const Tensor& t) {
+    Dims sizes = t->sizes;
+    sizes.back() += 2;
+    return sizes;
+  };
+  Tensor scaled = empty_beside(m, x, x->sizes);
+  const Tensor left = empty_beside(m, x, widened(x));
+  x_ones.reset();
+  x_norm.reset();
+  scaled.reset();
+  const Tensor right = empty_beside(m, y, widened(y));
+  y_norm.reset();
+  y_ones.reset();
+  return {m.one("aten::matmul", left, transposed(m, right, -2, -1))};
+}
+
+Outputs cdist_forward(Shadow& m, Args a) {
+  Dims sizes = a.tensor(0)->sizes;
+  sizes.back() = a.tensor(1)->sizes[a.tensor(1)->dim() - 2];
+  return {empty_beside(m, a.tensor(0), sizes)};
+}
+
+/// (grad, x1, x2, p, cdist): one distance's share a coordinate, then summed.
+Outputs cdist_backward(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(1), &distances = a.tensor(4);
+  Tensor out = empty_beside(m, x, x->sizes);
+  Dims sizes = distances->sizes;
+  std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+  sizes.push_back(x->sizes.back());
+  const Tensor shares = empty_beside(m, x, sizes);
+  reduce_scratch(m, shares, {-3});
+  return {out};
+}
+
+/// (x1, x2, p, compute_mode): by matrix product for p = 2 and more than 25 rows.
+Outputs cdist(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &y = a.tensor(1);
+  if (x->dim() < 2 || y->dim() < 2) throw bad_input("cdist of " + text_of(x->sizes) + " and " + text_of(y->sizes));
+  const std::int64_t mode = a.given(3) ? a.integer(3) : 0;
+  const std::int64_t rows = x->sizes[x->dim() - 2], columns = y->sizes[y->dim() - 2];
+  if (a.real(2) != 2 || mode == 2 || (mode == 0 && rows <= 25 && columns <= 25))
+    return m.all("aten::_cdist_forward", x, y, a[2], a[3]);
+  const Dims batch_x = leading(x, 2), batch_y = leading(y, 2);
+  Dims batch(std::max(batch_x.size(), batch_y.size()), 1);
+  for (const Dims* d : {&batch_x, &batch_y})
+    for (std::size_t i = 0; i < d->size(); ++i)
+      if ((*d)[i] != 1) batch[batch.size() - d->size() + i] = (*d)[i];
+  const auto merged = [&](const Tensor& t) {
+    Dims sizes = batch;
+    sizes.insert(sizes.end(), t->sizes.end() - 2, t->sizes.end());
+    const Tensor expanded = m.one("aten::expand", t, sizes);
+    Dims flat = batch.empty() ? Dims{} : Dims{element_count(batch)};
+    flat.insert(flat.end(), t->sizes.end() - 2, t->sizes.end());
+    return reshape(m, expanded, flat);
+  };
+  const Tensor left = merged(x);
+  const Tensor right = merged(y);
+  Dims sizes = batch;
+  sizes.insert(sizes.end(), {rows, columns});
+  return m.all("aten::view", m.one("aten::_euclidean_dist", left, right), sizes);
+}
+
+Outputs pdist_forward(Shadow& m, Args a) {
+  const std::int64_t rows = a.tensor(0)->sizes.empty() ? 1 : a.tensor(0)->sizes[0];
+  return {empty_beside(m, a.tensor(0), {rows * (rows - 1) / 2})};
+}
+
+/// (grad, self, p, pdist): a share of each other row, then summed.
+Outputs pdist_backward(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(1);
+  Tensor out = empty_beside(m, x, x->sizes);
+  const Tensor shares = empty_beside(m, x, {std::max<std::int64_t>(x->sizes[0] - 1, 0), x->sizes[0], x->sizes[1]});
+  reduce_scratch(m, shares, {0});
+  return {out};
+}
+
+Outputs pdist(Shadow& m, Args a) {
+  return m.all("aten::_pdist_forward", m.one("aten::contiguous", a[0]), a.given(1) ? a[1] : Value(2.0));
+}
+
+Outputs linalg_cross(Shadow& m, Args a) {
+  const auto inputs = a.values().first(2);
+  return {empty_beside(m, a.tensor(0), broadcast_sizes(inputs), result_type(inputs))};
+}
+
+/// Without a dimension, the first of size 3.
+Outputs cross(Shadow& m, Args a) {
+  if (a.given(2)) return m.all("aten::linalg_cross", a[0], a[1], a[2]);
+  const Dims& sizes = a.tensor(0)->sizes;
+  const auto three = std::ranges::find(sizes, 3);
+  if (three == sizes.end()) throw bad_input("cross of tensors " + text_of(sizes) + " without a dimension of size 3");
+  return m.all("aten::linalg_cross", a[0], a[1], static_cast<std::int64_t>(three - sizes.begin()));
 }
 
 constexpr auto kernel = Operator::Kind::kernel;
@@ -561,6 +668,15 @@ constexpr Operator operators[] = {
     {"aten::addr", kernel, addr},
     {"aten::addr_", kernel, in_place},
     {"aten::_trilinear", kernel, trilinear},
+    {"aten::_euclidean_dist", kernel, euclidean_dist},
+    {"aten::_cdist_forward", kernel, cdist_forward},
+    {"aten::_cdist_backward", kernel, cdist_backward},
+    {"aten::_pdist_forward", kernel, pdist_forward},
+    {"aten::_pdist_backward", kernel, pdist_backward},
+    {"aten::linalg_cross", kernel, linalg_cross},
+    {"aten::cdist", composite, cdist},
+    {"aten::pdist", composite, pdist},
+    {"aten::cross", composite, cross},
     {"aten::bilinear", composite, bilinear},
     {"aten::matmul", composite, matmul},
     {"aten::linalg_matmul", composite, forward_to<"aten::matmul">},

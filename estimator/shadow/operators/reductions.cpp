@@ -305,8 +305,8 @@ Outputs histc(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   Tensor out = empty_beside(m, x, {a.integer(1)});
   if (a.real(2) == a.real(3)) {
-    m.scratch(bytes_of(x->dtype, 1));
-    m.scratch(bytes_of(x->dtype, 1));
+    // The range is that of the data: its minimum, then its maximum.
+    for (int i = 0; i < 2; ++i) reduce(m, x, {}, false, x->dtype, element(x));
   }
   return {out};
 }
@@ -373,8 +373,8 @@ Outputs diff(Shadow& m, Args a) {
   const std::size_t d = wrap_dim(dim, x->dim());
   for (std::int64_t i = 0; i < order && x->sizes[d] > 0; ++i) {
     const std::int64_t length = x->sizes[d] - 1;
-    const Tensor later = m.one("aten::narrow", x, dim, 1, length);
     const Tensor earlier = m.one("aten::narrow", x, dim, 0, length);
+    const Tensor later = m.one("aten::narrow", x, dim, 1, length);
     x = m.one(x->dtype == DType::b8 ? "aten::logical_xor" : "aten::sub.Tensor", later, earlier);
   }
   return {x};

@@ -46,12 +46,12 @@ Outputs safe_softmax(Shadow& m, Args a) {
   return {out};
 }
 
-/// softmax.int, log_softmax.int: half inputs with dtype=float32 are converted inside the kernel.
+/// softmax.int, log_softmax.int: float16 with dtype=float32 is converted inside the kernel (bfloat16 is not).
 template <OperatorName leaf>
 Outputs of_dtype(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   const DType dtype = a.dtype(2, x->dtype);
-  if (!x->host && is_half(x->dtype) && dtype == DType::f32) return m.all(leaf.view(), x, a[1], true);
+  if (!x->host && x->dtype == DType::f16 && dtype == DType::f32) return m.all(leaf.view(), x, a[1], true);
   const Tensor input = dtype == x->dtype ? x : m.one("aten::to.dtype", x, dtype);
   return m.all(leaf.view(), input, a[1], false);
 }

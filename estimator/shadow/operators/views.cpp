@@ -400,10 +400,10 @@ template <std::size_t rank>
 Outputs at_least(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   if (x->dim() >= rank) return {a[0]};
-  Dims sizes = x->sizes;
-  // atleast_3d puts the new dimension of a matrix behind it.
-  if (rank == 3 && x->dim() == 2) sizes.push_back(1);
-  while (sizes.size() < rank) sizes.insert(sizes.begin(), 1);
+  // atleast_3d puts one of the new dimensions behind, as PyTorch does for images without channels.
+  const std::size_t behind = rank == 3 && x->dim() >= 1 ? 1 : 0;
+  Dims sizes(rank, 1);
+  std::ranges::copy(x->sizes, sizes.end() - static_cast<std::ptrdiff_t>(behind + x->dim()));
   return {reshape_of(m, x, sizes)};
 }
 
