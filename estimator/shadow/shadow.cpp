@@ -499,4 +499,9 @@ void Shadow::use_cublaslt() {
   if (!cublaslt_) cublaslt_ = workspace(device_.cublaslt_workspace);
 }
 
+void Shadow::use_dropout_state() {
+  if (!dropout_state_)
+    dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
+}
+
 }  // namespace headroom::shadow

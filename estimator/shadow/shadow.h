@@ -118,6 +118,9 @@ class Shadow final : public Machine, private FormulaHost {
   /// Takes this thread's cuBLAS workspace the first time a GEMM runs on it; it stays for the life of the process.
   void use_cublas();
   void use_cublaslt();
+  /// cuDNN's dropout state: once a process, when a recurrent network trains with dropout between its layers (measured on
+  /// an H200: 24 bytes a resident thread).
+  void use_dropout_state();
 
   const DeviceFacts& device() const { return device_; }
   const aten::Table& table() const { return table_; }
@@ -188,6 +191,7 @@ class Shadow final : public Machine, private FormulaHost {
   std::shared_ptr<CheckpointFrame> checkpoint_;  ///< packing (forward or rerun) while set
   std::array<Ref<Storage>, 2> cublas_;
   Ref<Storage> cublaslt_;
+  Ref<Storage> dropout_state_;
   std::vector<std::string> labels_;
   std::vector<std::pair<std::string, std::size_t>> noted_;  ///< generic operators, and their diagnostic
   Bytes unmeasured_workspace_;

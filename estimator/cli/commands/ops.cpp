@@ -1,6 +1,6 @@
 #include <map>
 
-#include "estimator/bind/operators.h"
+#include "estimator/bind/operators/families.h"
 #include "estimator/cli/commands/commands.h"
 #include "estimator/cli/output.h"
 #include "estimator/shadow/operator.h"
@@ -18,7 +18,9 @@ int run_ops(const Options& o) {
       out += "  " + std::string(name) + std::string(name.size() < 44 ? 44 - name.size() : 1, ' ') + std::string(family) + "\n";
   };
   if (!csv) out += "ONNX operators\n";
-  for (const auto& [name, family] : onnx_operators()) row("onnx", name, family);
+  for (const OperatorFamily& family : operator_families())
+    for (const OperatorRule& rule : family.rules)
+      row("onnx", (family.domain.empty() ? "" : std::string(family.domain) + "::") + std::string(rule.op_type), family.name);
   if (!csv) out += "ATen operators\n";
   std::map<std::string_view, std::string_view> aten;
   for (const auto family : shadow::operator_families())
