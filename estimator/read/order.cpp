@@ -75,7 +75,7 @@ Error cycle(std::span<const Node> nodes, const Dependencies& left, const std::st
 
 std::string label_of(const Node& node) {
   const std::string op = " (" + printable(node.op_type) + ")";
-  return node.name.empty() ? "node " + std::to_string(node.index) + op : "'" + printable(node.name) + "'" + op;
+  return node.name.empty() ? "#" + std::to_string(node.index) + op : "'" + printable(node.name) + "'" + op;
 }
 
 void sort_topologically(std::span<Node> nodes, const std::string& file) {

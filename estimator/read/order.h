@@ -12,7 +12,7 @@ namespace headroom {
 /// those that are free, the file's order is kept. Throws Error(bad_input) naming the nodes of a cycle.
 void sort_topologically(std::span<Node> nodes, const std::string& file);
 
-/// "'name' (Op)", or "node 12 (Op)" for one without a name.
+/// "'name' (Op)", or "#12 (Op)", its position in the file, for one without a name.
 std::string label_of(const Node& node);
 
 }  // namespace headroom

@@ -14,6 +14,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t decoded_bytes_limit = 64 * KiB;
+constexpr std::size_t max_rank = 64;  // PyTorch's
 constexpr const char* damaged_hint = "the file is damaged: export it again";
 
 std::string_view standard_domain_as_empty(std::string_view domain) {
@@ -595,6 +596,8 @@ TensorData Parser::tensor(std::string_view message) {
         break;
     }
   }
+  if (dims.items().size() > max_rank)
+    throw bad_input("it has " + std::to_string(dims.items().size()) + " dimensions", where(draft.name), damaged_hint);
   draft.dims = dims.kept_in(context_.kept);
   draft.dtype = dtype(dtype_code, draft.name);
   if (is_external)

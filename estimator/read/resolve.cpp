@@ -424,9 +424,9 @@ const FunctionDraft* Resolver::find_function(const NodeDraft& node) const {
   return found == functions_.end() ? nullptr : found->second;
 }
 
-/// Inlining can multiply work that makes no node and takes no memory; this bounds it (some seconds).
+/// Inlining can multiply work that makes no node and takes no memory; this bounds it (below a second).
 void Resolver::spend(std::size_t steps) {
-  constexpr std::size_t limit = 500'000'000;
+  constexpr std::size_t limit = 50'000'000;
   steps_spent_ += steps;
   if (steps_spent_ > limit) throw bad_input("inlining its functions takes too long", file_, damaged);
 }

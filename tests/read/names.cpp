@@ -65,7 +65,7 @@ TEST_CASE("a value that nothing provides: the node, its operator and a near name
 
 TEST_CASE("a node without a name is told by its position") {
   CHECK(contains(failure(model(graph({node("Abs", {"x"}, {"a"}), node("Relu", {"zzzzzzzz"}, {"y"})}, {"x"}, {"y"}))),
-                 "node 1 (Relu) reads 'zzzzzzzz'"));
+                 "node #1 (Relu) reads 'zzzzzzzz'"));
 }
 
 TEST_CASE("two makers of one name") {
