@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t chunk_size = 32 * MiB;
 constexpr std::int64_t alignment = 512;
+constexpr std::int64_t more_than_any_card = 1LL << 46;
 // Up to here a request is cut from the largest free piece, above from the tightest: what came nearest to the recorded runs.
 constexpr std::int64_t loose_fit_up_to = 3 * MiB / 2;
 
@@ -27,10 +28,11 @@ BlockId AsyncAllocator::allocate(Bytes requested, Stream stream, PoolId) {
   if (bytes <= 0) return BlockId::null;
   const std::int64_t size = requested.rounded_up(alignment).count();
   const std::int64_t allocated = stats_.allocated_bytes.all.current;
-  const std::int64_t capacity = device_.total.count() - device_.outside.count();
+  const std::int64_t capacity =
+      device_.total == Bytes(0) ? more_than_any_card : device_.total.count() - device_.outside.count();
   // PyTorch compares the requested bytes with its own limit; the driver refuses when the card is full.
   const bool over_limit = limit_ > 0 && checked_add(allocated, bytes) > limit_;
-  const bool over_card = device_.total != Bytes(0) && checked_add(allocated, size) > capacity;
+  const bool over_card = checked_add(allocated, size) > capacity;
   if (over_limit || over_card) {
     ++stats_.num_ooms;
     const std::int64_t free = std::max<std::int64_t>(0, capacity - stats_.reserved_bytes.all.current);
@@ -164,12 +166,14 @@ void AsyncAllocator::grow_tail(std::int64_t size) {
   std::int64_t missing = 0;
   for (std::size_t c = first; c <= last; ++c) missing += chunks_[c].backed ? 0 : 1;
   std::int64_t moved = 0;
-  for (std::size_t c = 0; c < first && moved < missing; ++c) {
+  while (first_backed_ < first && !chunks_[first_backed_].backed) ++first_backed_;
+  for (std::size_t c = first_backed_; c < first && moved < missing; ++c) {
     if (!chunks_[c].backed || chunks_[c].used != 0) continue;
     chunks_[c].backed = false;
     ++moved;
   }
   for (std::size_t c = first; c <= last; ++c) chunks_[c].backed = true;
+  first_backed_ = std::min(first_backed_, first);
   set_reserved(stats_.reserved_bytes.all.current + (missing - moved) * chunk_size);
 }
 

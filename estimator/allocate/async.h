@@ -71,6 +71,7 @@ class AsyncAllocator final : public Allocator {
   std::map<std::int64_t, std::int64_t> pieces_;                 // free: begin -> size
   std::set<std::pair<std::int64_t, std::int64_t>> by_size_;     // the same: size, begin
   std::vector<Chunk> chunks_;
+  std::size_t first_backed_ = 0;  // none before it is
   std::int64_t tail_ = 0;  // end of what was ever handed out and not joined back
   OutOfMemory oom_;
 };

@@ -27,7 +27,7 @@ class EventsReader {
     if (const double fraction = number(data_.get(run_, "fraction")); fraction > 0 && fraction < 1) {
       history.memory_fraction = fraction;
     }
-    if (const std::int64_t total = data_.get(run_, "total_memory").as_integer(); total > 0) {
+    if (const std::int64_t total = data_.get(run_, "total_memory").as_integer(); total > 0 && total <= most_recorded_bytes) {
       history.device_total = Bytes(total);
     }
     read_events(history);
@@ -41,9 +41,10 @@ class EventsReader {
   static double number(const PlainValue& value) {
     return value.kind == PlainValue::Kind::real ? value.real : static_cast<double>(value.as_integer());
   }
-  std::int64_t size_at(const std::vector<PlainValue>& items, std::size_t i, std::string_view what) const {
+  std::int64_t number_at(const std::vector<PlainValue>& items, std::size_t i, std::int64_t most,
+                         std::string_view what) const {
     const std::int64_t n = i < items.size() ? items[i].as_integer(-1) : -1;
-    if (n < 0 || n > (std::int64_t{1} << 60)) {
+    if (n < 0 || n > most) {
       throw bad_input(fmt::format("a {} of the history is no size or address", what), file_,
                       "an event is [action, bytes, address, stream]");
     }
@@ -80,8 +81,8 @@ class EventsReader {
       }
       TraceEntry entry;
       entry.action = action->second;
-      entry.size = size_at(items, 1, "size");
-      entry.address = static_cast<Address>(size_at(items, 2, "address"));
+      entry.size = number_at(items, 1, most_recorded_bytes, "size");
+      entry.address = static_cast<Address>(number_at(items, 2, highest_recorded_address, "address"));
       if (entry.action != Action::oom) entry.address += base;
       const std::int64_t stream = items.size() > 3 ? items[3].as_integer() : 0;
       history.entries.push_back(entry);
@@ -100,8 +101,8 @@ class EventsReader {
     for (const PlainValue& item : data_.items(data_.get(run_, "segments"))) {
       const std::vector<PlainValue>& fields = data_.items(item);
       SegmentRecord segment;
-      segment.address = static_cast<Address>(size_at(fields, 0, "segment's address")) + base;
-      segment.size = size_at(fields, 1, "segment's size");
+      segment.address = static_cast<Address>(number_at(fields, 0, highest_recorded_address, "segment's address")) + base;
+      segment.size = number_at(fields, 1, most_recorded_bytes, "segment's size");
       segment.small_pool = std::any_of(fields.begin(), fields.end(), [](const auto& f) { return f.as_text() == "small"; });
       const std::int64_t stream = fields.size() > 3 ? fields[2].as_integer() : 0;
       if (fields.size() < 6) {
@@ -120,8 +121,8 @@ class EventsReader {
     for (const PlainValue& item : data_.items(blocks)) {
       const std::vector<PlainValue>& fields = data_.items(item);
       BlockRecord block;
-      block.size = size_at(fields, 0, "block's size");
-      block.requested = size_at(fields, 1, "block's request");
+      block.size = number_at(fields, 0, most_recorded_bytes, "block's size");
+      block.requested = number_at(fields, 1, most_recorded_bytes, "block's request");
       const std::string_view state = fields.size() > 2 ? fields[2].as_text() : std::string_view();
       block.state = state == "active_allocated" ? BlockState::active_allocated
                     : state == "inactive"       ? BlockState::inactive

@@ -1,6 +1,7 @@
 // The two kinds of file that read_histories knows, each from plain data.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,11 @@
 #include "estimator/allocate/plain_data.h"
 
 namespace headroom {
+
+/// No device holds more; sums of a million of these stay far below 64 bits.
+inline constexpr std::int64_t most_recorded_bytes = std::int64_t{1} << 42;
+/// And no address lies above.
+inline constexpr std::int64_t highest_recorded_address = std::int64_t{1} << 57;
 
 /// torch.cuda.memory._snapshot(): `segments`, `device_traces`, `allocator_settings`.
 std::vector<History> histories_of_snapshot(const PlainData& data, const std::string& file);

@@ -62,9 +62,9 @@ class SnapshotReader {
     if (++items_ > most_items) throw bad_input("the snapshot has more than 100 million events and blocks", printable(file_));
   }
 
-  std::int64_t size_of(const PlainValue& dict, std::string_view key) {
+  std::int64_t number_of(const PlainValue& dict, std::string_view key, std::int64_t most = most_recorded_bytes) {
     const std::int64_t size = data_.get(dict, key).as_integer(-1);
-    if (size < 0 || size > (std::int64_t{1} << 60)) {
+    if (size < 0 || size > most) {
       throw bad_input(fmt::format("an event or block of the snapshot has no usable `{}`", key), printable(file_));
     }
     return size;
@@ -86,9 +86,9 @@ class SnapshotReader {
       if (action == actions_.end()) continue;  // "snapshot", "annotate", "workspace_snapshot": nothing happens to memory
       TraceEntry event;
       event.action = action->second;
-      event.size = size_of(entry, "size");
+      event.size = number_of(entry, "size");
       event.address = static_cast<Address>(
-          data_.get(entry, event.action == Action::oom ? "device_free" : "addr").as_integer());
+          number_of(entry, event.action == Action::oom ? "device_free" : "addr", highest_recorded_address));
       event.context = stack_of(history, data_.get(entry, "frames"));
       const PlainValue pool = data_.get(entry, "pool_id");
       entries_name_pools_ = entries_name_pools_ || pool.is_list();
@@ -103,8 +103,8 @@ class SnapshotReader {
     for (const PlainValue& record : records) {
       count_item();
       SegmentRecord segment;
-      segment.address = static_cast<Address>(size_of(record, "address"));
-      segment.size = size_of(record, "total_size");
+      segment.address = static_cast<Address>(number_of(record, "address", highest_recorded_address));
+      segment.size = number_of(record, "total_size");
       segment.pool = pool_of(data_.get(record, "segment_pool_id"));
       segment.small_pool = data_.get(record, "segment_type").as_text() == "small";
       segment.expandable = data_.get(record, "is_expandable").as_integer() != 0;
@@ -112,8 +112,8 @@ class SnapshotReader {
       for (const PlainValue& item : data_.items(data_.get(record, "blocks"))) {
         count_item();
         BlockRecord block;
-        block.size = size_of(item, "size");
-        block.requested = std::max<std::int64_t>(0, data_.get(item, "requested_size").as_integer(block.size));
+        block.size = number_of(item, "size");
+        block.requested = std::clamp<std::int64_t>(data_.get(item, "requested_size").as_integer(block.size), 0, most_recorded_bytes);
         const std::string_view state = data_.get(item, "state").as_text();
         block.state = state == "active_allocated" ? BlockState::active_allocated
                       : state == "inactive"       ? BlockState::inactive

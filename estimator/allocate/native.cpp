@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -138,10 +137,8 @@ BlockId CachingAllocator::hand_out(const Request& request, Block* block, std::in
     Block* rest = new_block(&pool, block->stream, block->address + static_cast<Address>(request.size),
                             block->size - request.size);
     rest->expandable = block->expandable;
-    rest->prev = block;
-    rest->next = block->next;
-    if (rest->next != nullptr) rest->next->prev = rest;
-    block->next = rest;
+    link(rest, block->next);
+    link(block, rest);
     block->size = request.size;
     insert_free(rest);
     if (counts_inactive) {
@@ -260,10 +257,8 @@ bool CachingAllocator::map_block(Block* block, std::int64_t size) {
     Block* rest = new_block(&pool, block->stream, at + static_cast<Address>(mapped), block->size - mapped);
     rest->mapped = false;
     rest->expandable = block->expandable;
-    rest->prev = block;
-    rest->next = block->next;
-    if (rest->next != nullptr) rest->next->prev = rest;
-    block->next = rest;
+    link(rest, block->next);
+    link(block, rest);
     block->size = mapped;
     pool.unmapped.insert(*rest);
   }
@@ -289,19 +284,15 @@ void CachingAllocator::unmap_block(Block* block) {
   if (const auto before = static_cast<std::int64_t>(begin - block->address); before > 0) {
     Block* head = new_block(&pool, block->stream, block->address, before);
     head->expandable = block->expandable;
-    head->prev = block->prev;
-    head->next = block;
-    if (head->prev != nullptr) head->prev->next = head;
-    block->prev = head;
+    link(block->prev, head);
+    link(head, block);
     insert_free(head);
   }
   if (const auto after = static_cast<std::int64_t>(block->end() - begin) - size; after > 0) {
     Block* tail = new_block(&pool, block->stream, begin + static_cast<Address>(size), after);
     tail->expandable = block->expandable;
-    tail->prev = block;
-    tail->next = block->next;
-    if (tail->next != nullptr) tail->next->prev = tail;
-    block->next = tail;
+    link(tail, block->next);
+    link(block, tail);
     insert_free(tail);
   }
   block->address = begin;
@@ -365,6 +356,11 @@ void CachingAllocator::free_block(Block* block) {
   stats_.requested_bytes.decrease(pool.small, block->requested);
 }
 
+void CachingAllocator::link(Block* before, Block* after) {
+  if (before != nullptr) before->next = after;
+  if (after != nullptr) after->prev = before;
+}
+
 /// Bytes of `from`, which is no more; 0 when the two cannot be one.
 std::int64_t CachingAllocator::try_merge(Block* into, Block* from) {
   if (from == nullptr || !from->is_free() || into->mapped != from->mapped) return 0;
@@ -376,11 +372,9 @@ std::int64_t CachingAllocator::try_merge(Block* into, Block* from) {
   }
   if (into->prev == from) {
     into->address = from->address;
-    into->prev = from->prev;
-    if (into->prev != nullptr) into->prev->next = into;
+    link(from->prev, into);
   } else {
-    into->next = from->next;
-    if (into->next != nullptr) into->next->prev = into;
+    link(into, from->next);
   }
   const std::int64_t merged = from->size;
   into->size += merged;
@@ -567,65 +561,19 @@ std::vector<SegmentRecord> CachingAllocator::segments() const {
 
 std::vector<BlockId> CachingAllocator::restore(const std::vector<SegmentRecord>& segments) {
   std::vector<BlockId> handles;
-  std::map<std::tuple<PoolId, bool, Stream>, Block*> tails;  // unmapped rest of each reservation
+  std::map<Pool*, std::map<Stream, Block*>> tails;  // the unmapped end of each reservation
   for (const SegmentRecord& segment : segments) {
-    const bool small = segment.small_pool;
-    Pool* pool = small ? &pools(segment.pool).small : &pools(segment.pool).large;
-    Block* previous = nullptr;
-    Block* after = nullptr;
-    ExpandableSegment* reservation = nullptr;
+    PoolPair& pair = pools(segment.pool);
+    Pool& pool = segment.small_pool ? pair.small : pair.large;
+    stats_.reserved_bytes.increase(pool.small, segment.size);
     if (segment.expandable) {
-      Block*& tail = tails[{segment.pool, small, segment.stream}];
-      const Address end = segment.address + static_cast<Address>(segment.size);
-      if (tail == nullptr || segment.address < tail->address || end > tail->end()) {
-        const std::int64_t page = small ? small_buffer : options_.large_segment_size;
-        const std::int64_t size = std::max(reservation_size(page), rounded_up(segment.size, page));
-        expandable_segments_.push_back({segment.address, size, page});
-        tail = new_block(pool, segment.stream, segment.address, size);
-        tail->expandable = &expandable_segments_.back();
-      } else {
-        pool->unmapped.erase(pool->unmapped.iterator_to(*tail));
-      }
-      reservation = tail->expandable;
-      previous = tail->prev;
-      if (tail->address < segment.address) {  // a hole between this range and the one before
-        Block* hole = new_block(pool, segment.stream, tail->address, static_cast<std::int64_t>(segment.address - tail->address));
-        hole->expandable = reservation;
-        hole->mapped = false;
-        hole->prev = previous;
-        if (previous != nullptr) previous->next = hole;
-        pool->unmapped.insert(*hole);
-        previous = hole;
-      }
-      const Address tail_end = tail->end();
-      tail->address = end;
-      tail->size = static_cast<std::int64_t>(tail_end - end);
-      tail->mapped = false;
-      if (tail->size > 0) {
-        pool->unmapped.insert(*tail);
-        after = tail;
-      } else {
-        delete_block(tail);
-        tail = nullptr;
-      }
+      Block*& tail = tails[&pool][segment.stream];
+      tail = restore_range(segment, pool, tail);
+      restore_blocks(segment, pool, tail->prev, tail, handles);
     } else {
-      stats_.segment.increase(small, 1);
+      stats_.segment.increase(pool.small, 1);
       if (segment.size >= options_.max_split_size) stats_.oversize_segments.increase(1);
-    }
-    stats_.reserved_bytes.increase(small, segment.size);
-    Address address = segment.address;
-    for (const BlockRecord& record : segment.blocks) {
-      Block* block = new_block(pool, segment.stream, address, record.size);
-      address += static_cast<Address>(record.size);
-      block->expandable = reservation;
-      block->prev = previous;
-      if (previous != nullptr) previous->next = block;
-      previous = block;
-      restore_block(record, block, handles);
-    }
-    if (after != nullptr) {
-      after->prev = previous;
-      previous->next = after;
+      restore_blocks(segment, pool, nullptr, nullptr, handles);
     }
   }
   // Only now is it known which free blocks have neighbours.
@@ -635,6 +583,50 @@ std::vector<BlockId> CachingAllocator::restore(const std::vector<SegmentRecord>&
     stats_.inactive_split_bytes.increase(block.pool->small, block.size);
   }
   return handles;
+}
+
+/// Cuts a mapped range out of the unmapped end of its reservation, which is made when `tail` is none or lies elsewhere.
+/// Returns the end that is left; before it comes the hole, or the block, that the range's blocks follow.
+CachingAllocator::Block* CachingAllocator::restore_range(const SegmentRecord& range, Pool& pool, Block* tail) {
+  const Address end = range.address + static_cast<Address>(range.size);
+  if (tail == nullptr || range.address < tail->address || end >= tail->end()) {
+    const std::int64_t page = pool.small ? small_buffer : options_.large_segment_size;
+    const std::int64_t size = std::max(reservation_size(page), rounded_up(range.size, page) + page);
+    expandable_segments_.push_back({range.address, size, page});
+    tail = new_block(&pool, range.stream, range.address, size);
+    tail->expandable = &expandable_segments_.back();
+    tail->mapped = false;
+  } else {
+    pool.unmapped.erase(pool.unmapped.iterator_to(*tail));
+  }
+  if (tail->address < range.address) {
+    const auto size = static_cast<std::int64_t>(range.address - tail->address);
+    Block* hole = new_block(&pool, range.stream, tail->address, size);
+    hole->expandable = tail->expandable;
+    hole->mapped = false;
+    link(tail->prev, hole);
+    link(hole, tail);
+    pool.unmapped.insert(*hole);
+  }
+  tail->size = static_cast<std::int64_t>(tail->end() - end);
+  tail->address = end;
+  pool.unmapped.insert(*tail);
+  return tail;
+}
+
+/// The segment's blocks, between two that are there already.
+void CachingAllocator::restore_blocks(const SegmentRecord& segment, Pool& pool, Block* before, Block* after,
+                                      std::vector<BlockId>& handles) {
+  Address address = segment.address;
+  for (const BlockRecord& record : segment.blocks) {
+    Block* block = new_block(&pool, segment.stream, address, record.size);
+    if (after != nullptr) block->expandable = after->expandable;
+    link(before, block);
+    restore_block(record, block, handles);
+    address = block->end();
+    before = block;
+  }
+  link(before, after);
 }
 
 void CachingAllocator::restore_block(const BlockRecord& record, Block* block, std::vector<BlockId>& handles) {

@@ -126,6 +126,8 @@ class CachingAllocator final : public Allocator {
   void free_block(Block* block);
   std::int64_t try_merge(Block* into, Block* from);
   void insert_free(Block* block);
+  /// Makes the two neighbours; either may be null, the end of a segment.
+  static void link(Block* before, Block* after);
 
   void collect_garbage();
   bool release_available_cached_blocks(const Request& request);
@@ -134,6 +136,9 @@ class CachingAllocator final : public Allocator {
   void release_segment(Block* block);
   void unmap_block(Block* block);
 
+  Block* restore_range(const SegmentRecord& range, Pool& pool, Block* tail);
+  void restore_blocks(const SegmentRecord& segment, Pool& pool, Block* before, Block* after,
+                      std::vector<BlockId>& handles);
   void restore_block(const BlockRecord& record, Block* block, std::vector<BlockId>& handles);
 
   PoolPair& pools(PoolId id);

@@ -26,6 +26,7 @@ class ScriptMaker {
   ScriptMaker(const History& history, ReplayScript& script) : history_(history), script_(script) {}
 
   void make() {
+    check_sums();
     if (history_.segments_have_blocks && !history_.segments.empty()) {
       InitialState initial = initial_state(history_, script_.options);
       script_.initial = std::move(initial.segments);
@@ -54,6 +55,17 @@ class ScriptMaker {
 
  private:
   using Kind = ReplayScript::Kind;
+
+  /// Everything below adds up some of these.
+  void check_sums() const {
+    try {
+      std::int64_t sum = 0;
+      for (const TraceEntry& entry : history_.entries) sum = checked_add(sum, entry.size);
+      for (const SegmentRecord& segment : history_.segments) sum = checked_add(sum, segment.size);
+    } catch (const SizeOverflow&) {
+      throw bad_input("the sizes of the history add up to more than 64 bits", history_.file, "the file is damaged");
+    }
+  }
 
   std::int64_t asked(std::int64_t bytes) const {
     return script_.options.segment_size(script_.options.round_size(std::max<std::int64_t>(1, bytes)));
@@ -87,7 +99,7 @@ class ScriptMaker {
       if (entry.action != Action::oom) continue;
       seen.refused = true;
       if (entry.address == 0) continue;  // not recorded
-      const auto free = static_cast<std::int64_t>(std::min<Address>(entry.address, Address{1} << 60));
+      const auto free = static_cast<std::int64_t>(entry.address);
       seen.capacity = std::min(seen.capacity, reserved + free);
       seen.by_driver = seen.by_driver && mapped(asked(entry.size)) > free;
     }
