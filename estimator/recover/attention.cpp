@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
+#include <utility>
 
 #include "estimator/recover/modules/packed_sequence.h"
 
@@ -59,10 +60,11 @@ MaskOrigin mask_origin(const GraphView& graph, ValueId mask) {
   return origin;
 }
 
-MaskArgument mask_argument(Recovery& r, ValueId mask) {
+namespace {
+
+MaskArgument decide_mask(Recovery& r, ValueId mask) {
   const GraphView& g = r.graph;
   MaskArgument out;
-  if (!mask.valid()) return out;
   const MaskOrigin origin = mask_origin(g, mask);
   const NodeIndex made_by = g.producer(mask);
   const bool is_where = g.is(made_by, "Where");
@@ -88,7 +90,7 @@ MaskArgument mask_argument(Recovery& r, ValueId mask) {
   }
   if (origin.causal) {
     out.causal = true;
-    if (given) {
+    if (given && std::exchange(r.mask_input_ignored, true) == false) {
       r.diagnose("mask-input-ignored", Severity::info,
                  "the export needs an attention mask, the run is taken not to pass one (is_causal)", mask_bytes(g, mask));
     }
@@ -109,6 +111,18 @@ MaskArgument mask_argument(Recovery& r, ValueId mask) {
     out.mask = r.replaced(mask);
   }
   return out;
+}
+
+}  // namespace
+
+MaskArgument mask_argument(Recovery& r, ValueId mask) {
+  if (!mask.valid()) return {};
+  const auto [it, fresh] = r.decided_masks.try_emplace(r.graph.resolve(mask));
+  if (fresh) {
+    const MaskArgument decided = decide_mask(r, mask);
+    it->second = {decided.mask, decided.causal};
+  }
+  return {it->second.first, it->second.second};
 }
 
 namespace {
@@ -138,15 +152,32 @@ void find_grouped_heads(Recovery& r, Attention& a) {
   a.key = key;
   a.value = value;
   a.key_is_transposed = false;
+  a.key_order.clear();
   a.grouped = true;
 }
 
 std::vector<ValueId> reads_of(const Attention& a) { return {a.query, a.key, a.value, a.mask.mask}; }
 
+namespace {
+
+/// x.transpose(a, b) where two axes change places, else x.permute(order).
+SlotId call_permute(Recovery& r, SlotId x, const Dims& order, std::string name) {
+  Dims moved;
+  for (std::size_t d = 0; d < order.size(); ++d)
+    if (order[d] != static_cast<std::int64_t>(d)) moved.push_back(static_cast<std::int64_t>(d));
+  if (moved.empty()) return x;
+  if (moved.size() == 2) return r.call("aten::transpose.int", {x, moved[0], moved[1]}, std::move(name));
+  return r.call("aten::permute", {x, order}, std::move(name));
+}
+
+}  // namespace
+
 void call_attention(Recovery& r, const Attention& a, ValueId result) {
   const SlotId q = r.tensor(a.query);
   SlotId k = r.tensor(a.key);
-  if (a.key_is_transposed)
+  if (!a.key_order.empty()) {
+    k = call_permute(r, k, a.key_order, std::string(r.graph.name(a.key)) + ".k");
+  } else if (a.key_is_transposed)
     k = r.call("aten::transpose.int", {k, std::int64_t{-2}, std::int64_t{-1}}, std::string(r.graph.name(a.key)) + ".k");
   const Arg mask = a.mask.mask.valid() ? Arg(r.tensor(a.mask.mask)) : Arg(None{});
   Args args{q, k, r.tensor(a.value), mask, r.options.training ? a.dropout : 0.0, a.causal || a.mask.causal};
@@ -218,6 +249,11 @@ std::optional<ScoreProduct> score_product(const GraphView& g, NodeIndex softmax)
   if (g.is(t, "Transpose") && swaps_last_two(t)) {
     out.key = g.input(t, 0);
     out.key_is_transposed = false;
+  } else if (const auto perm = t == no_node ? std::span<const std::int64_t>{} : g.node(t).integers("perm");
+             g.is(t, "Transpose") && perm.size() >= 2) {
+    out.key = g.input(t, 0);
+    out.key_order.assign(perm.begin(), perm.end());
+    std::swap(out.key_order[perm.size() - 1], out.key_order[perm.size() - 2]);
   } else if (g.is(t, "Reshape")) {
     const NodeIndex inner = g.producer(g.input(t, 0));
     if (g.is(inner, "Transpose") && swaps_last_two(inner) && g.is(g.producer(g.input(inner, 0)), "Reshape")) {

@@ -36,6 +36,7 @@ MaskArgument mask_argument(Recovery& r, ValueId mask);
 struct Attention {
   ValueId query, key, value;
   bool key_is_transposed = false;  ///< the graph holds kᵀ only; the call needs k
+  Dims key_order;                  ///< not empty: k is `key` permuted so
   MaskArgument mask;
   double dropout = 0;
   bool causal = false;
@@ -54,6 +55,7 @@ void call_attention(Recovery& r, const Attention& attention, ValueId result);
 struct ScoreProduct {
   ValueId query, key;  ///< before the scale
   bool key_is_transposed = true;
+  Dims key_order;
   ValueId mask;
   std::optional<double> scale;
   bool scaled_both = false;

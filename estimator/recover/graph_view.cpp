@@ -4,6 +4,15 @@
 
 namespace headroom::recovery {
 
+namespace {
+
+/// An Identity that its text calls a clone is a call of its own.
+bool is_seen_through(const Node& node) {
+  return node.op_type == "Identity" && node.domain.empty() && node.metadata.fx_node.empty();
+}
+
+}  // namespace
+
 GraphView::GraphView(const ShapedGraph& graph) : graph_(graph) {
   const std::size_t values = graph.values.size();
   alias_.resize(values);
@@ -16,7 +25,7 @@ GraphView::GraphView(const ShapedGraph& graph) : graph_(graph) {
   // Topological order: the input of an Identity is already resolved when the Identity is met.
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = *graph.nodes[n].node;
-    if (node.op_type == "Identity" && node.domain.empty() && node.input(0).valid() && node.output(0).valid()) {
+    if (is_seen_through(node) && node.input(0).valid() && node.output(0).valid()) {
       alias_[node.outputs[0].at()] = alias_[node.inputs[0].at()];
       continue;
     }
@@ -29,7 +38,7 @@ GraphView::GraphView(const ShapedGraph& graph) : graph_(graph) {
   const auto for_each_read = [&](auto&& f) {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = *graph.nodes[n].node;
-      if (node.op_type == "Identity" && node.domain.empty()) continue;
+      if (is_seen_through(node)) continue;
       for (const ValueId i : node.inputs)
         if (i.valid()) f(alias_[i.at()], static_cast<NodeIndex>(n));
     }

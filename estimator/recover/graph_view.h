@@ -1,4 +1,4 @@
-// GraphView: who makes a value and who reads it. Identity nodes and resolved Ifs are seen through.
+// GraphView: who makes a value and who reads it. Resolved Ifs and Identity nodes without text are seen through.
 #pragma once
 
 #include <cstdint>

@@ -86,6 +86,19 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   return slot;
 }
 
+SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
+  const std::string name = without_wrapper(graph_.name(v));
+  const std::string_view module = parent(name);
+  const std::string_view called = leaf(name);
+  const bool own = path == module || module.empty() || path.empty() || is_anonymous(name) || is_buffer_name(name) ||
+                   (path.starts_with(module) && (path[module.size()] == '.' || path[module.size()] == '_'));
+  if (own || (called != "weight" && called != "bias")) return stored(v);
+  std::string restored_name = std::string(path) + "." + std::string(called);
+  const auto [it, fresh] = split_.try_emplace(restored_name);
+  if (fresh) it->second = restored(std::move(restored_name), graph_.dims(v), graph_.value(v).dtype, false, {});
+  return it->second;
+}
+
 SlotId ParameterTable::vector(ValueId v, std::int64_t size) {
   const SlotId slot = stored(v);
   if (is_parameter(slot) && graph_.value(v).count() == size) entry(slot).parameter.dims = {size};

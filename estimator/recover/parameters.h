@@ -20,6 +20,9 @@ class ParameterTable {
  public:
   ParameterTable(const GraphView& graph, const Origins& origins, Program& program, ProgramBuilder& builder);
 
+  /// The stored vector `v`, read in module `path`: files that merge equal vectors name one, so that another module's name
+  /// on it means a vector of its own.
+  SlotId stored_in(ValueId v, std::string_view path);
   /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional weight.
   SlotId stored(ValueId v, bool reversed = false);
   /// The stored tensor `v`, which broadcasts, as the module's vector of `size` elements.
@@ -43,6 +46,7 @@ class ParameterTable {
   void tie(SlotId slot, std::string first_name);
   /// Counts the initializer `from` as the same tensor as `slot`.
   void same_as(ValueId from, SlotId slot);
+  void also_named(SlotId slot, std::string name) { entry(slot).parameter.also_named.push_back(std::move(name)); }
   bool is_tied(SlotId slot) const { return is_parameter(slot) && !at(slot).also_named.empty(); }
 
   /// Writes the list into the program: what the module surely has, and what the calls read.
@@ -70,6 +74,7 @@ class ParameterTable {
   std::unordered_map<ValueId, SlotId> by_value_;
   std::unordered_map<std::string, SlotId> by_reference_;
   std::unordered_map<ValueId, std::int64_t> place_;
+  std::unordered_map<std::string, SlotId> split_;    ///< merged vectors, by the name they have got back
   mutable std::unordered_map<std::string, ValueId> mangled_;
 };
 

@@ -2,11 +2,30 @@
 
 #include "estimator/recover/casts.h"
 #include "estimator/recover/finish.h"
+#include "estimator/recover/in_place.h"
+#include "estimator/recover/lifetimes.h"
+#include "estimator/recover/modules/rms_norm.h"
+#include "estimator/recover/modules/rotary.h"
 #include "estimator/recover/patterns/patterns.h"
 #include "estimator/recover/recovery.h"
+#include "estimator/recover/removed_dropouts.h"
 #include "estimator/recover/text.h"
+#include "estimator/recover/ties.h"
 
 namespace headroom {
+
+namespace {
+
+void report_unfolded_batch_norms(recovery::Recovery& r) {
+  if (!r.unfolded_batch_norms) return;
+  Diagnostic d;
+  d.code = "batch-norm-folded";
+  d.message = "the inference export folded " + std::to_string(r.unfolded_batch_norms) +
+              " batch norms into convolutions; they are restored, their parameters have made-up names";
+  r.program.diagnostics.push_back(std::move(d));
+}
+
+}  // namespace
 
 Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   using namespace recovery;
@@ -16,10 +35,17 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_removed_dropouts(r);
   plan_text(r);
   plan_patterns(r);
+  plan_tied_weights(r);
+  plan_dropouts_by_name(r);
   plan_casts(r);
+  plan_rms_norms(r);
+  plan_rotary(r);
   r.run();
   remove_dead_calls(r);
+  find_in_place_calls(r);
+  find_lifetimes(r);
   number_slots(r);
+  report_unfolded_batch_norms(r);
   return program;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/recover/casts.h"
 #include "estimator/recover/operators/operators.h"
 
 namespace headroom::recovery {
@@ -34,7 +35,10 @@ Recovery::Recovery(const ShapedGraph& shaped, const RecoverOptions& recover_opti
       live_(graph.size(), false),
       host_(shaped.values.size(), false),
       wide_(shaped.values.size(), false),
+      narrow_(graph.size(), false),
       slot_of_(shaped.values.size()) {
+  // The TorchScript exporter merges equal initializers of an inference export.
+  merges_equal_vectors = mode.torch_names && !origins.has_text() && !mode.exported_training;
   find_host_values();
   program.training = options.training;
   builder.module("");
@@ -155,7 +159,10 @@ void Recovery::lower(NodeIndex n) {
     return widen(n, match.reads);
   }
   const Node& node = graph.node(n);
-  if (node.op_type == "Identity" && node.domain.empty()) return;
+  if (node.op_type == "Identity" && node.domain.empty()) {
+    if (!node.metadata.fx_node.empty()) alias(out(), in(0));
+    return;
+  }
   if (node.op_type == "Constant" && node.domain.empty()) return;
   if (graph.output(n).valid() && is_host(graph.output(n))) return;
   lower_operator(*this);
@@ -163,6 +170,7 @@ void Recovery::lower(NodeIndex n) {
 }
 
 void Recovery::widen(NodeIndex n, const std::vector<ValueId>& reads) {
+  if (narrow_[at(n)]) return;
   for (const ValueId v : reads) {
     if (!v.valid() || !is_wide(v)) continue;
     for (const ValueId o : graph.node(n).outputs)
@@ -198,6 +206,7 @@ SlotId Recovery::tensor(ValueId v) {
   if (slot.valid()) return slot;
   const NodeIndex p = graph.producer(v);
   if ((graph.initializer(v) || graph.is(p, "Constant")) && !is_host(v)) {
+    if (merges_equal_vectors && graph.dims(v).size() == 1 && graph.is_weight(v)) return parameters.stored_in(v, path());
     slot = parameters.stored(v);
   } else if (graph.value(v).contents) {
     slot = parameters.constant(v);
@@ -232,7 +241,9 @@ Slots Recovery::emit_many(std::string_view op, Args args, const std::vector<Valu
 
 void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
   while (!args.empty() && std::holds_alternative<Unset>(args.back())) args.pop_back();
-  builder.append(op, std::move(args), std::move(outputs), module_at(at_), std::string(onnx().name));
+  const ModuleId module = module_at(at_);
+  Call& made = builder.append(op, std::move(args), std::move(outputs), module, std::string(onnx().name));
+  made.autocast_off = in_rotary_module(module);
   origins_of_calls_.push_back({at_, outer_frames_, false});
 }
 
@@ -248,6 +259,10 @@ void Recovery::effect(std::string_view op, Args args) {
 
 void Recovery::define(ValueId v, SlotId slot) {
   v = graph.resolve(v);
+  if (!cast_results_.empty() && cast_results_.erase(v)) {
+    slot = call_to(*this, slot, stream_dtype(*this), std::string(graph.name(v)) + ".back");
+    set_narrow(at_);
+  }
   slot_of_[v.at()] = slot;
   if (restored_dropouts_.contains(v)) emit_restored_dropout(v);
 }
@@ -275,6 +290,13 @@ void Recovery::emit_restored_dropout(ValueId v) {
 SlotId Recovery::slot_named(std::string_view fx_name) const {
   const auto it = named_slots_.find(std::string(fx_name));
   return it == named_slots_.end() ? SlotId{} : it->second;
+}
+
+bool Recovery::in_rotary_module(ModuleId module) {
+  if (rotary_modules_.size() <= module.at()) rotary_modules_.resize(module.at() + 1, -1);
+  std::int8_t& known = rotary_modules_[module.at()];
+  if (known < 0) known = is_rotary(program.modules[module.at()].path, program.modules[module.at()].class_name);
+  return known != 0;
 }
 
 ModuleId Recovery::module_at(NodeIndex n) { return builder.module(origins.module(n), origins.module_class(n)); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct CallOrigin {
   NodeIndex node = no_node;  ///< its frames and scopes are the call's
   int outer_frames = 0;      ///< how many innermost frames the call lies outside of (a restored dropout)
   bool effect = false;       ///< runs even if nobody reads its result
+  bool temporary = false;    ///< its results are locals of a function the file does not show: gone after the last read
 };
 
 /// A few nodes that eager runs as other calls than the operators say. Takes the place of its last node.
@@ -73,8 +75,11 @@ class Recovery {
   }
   /// The packed-sequence test of transformers runs once, whatever the number of layers.
   bool packed_test_planned = false;
+  bool merges_equal_vectors = false;
+  /// Masks decided so far: what is passed for them, and whether the call is causal.
+  std::unordered_map<ValueId, std::pair<ValueId, bool>> decided_masks;
+  bool mask_input_ignored = false;
   int unfolded_batch_norms = 0;
-  Bytes unfolded_bytes;
   void at_node(NodeIndex n, std::function<void()> emit) { before_[n].push_back(std::move(emit)); }
 
   // --- the walk --------------------------------------------------------------------------------------------------------
@@ -103,6 +108,10 @@ class Recovery {
   /// A value that stays float32 in a module that runs in half precision.
   bool is_wide(ValueId v) const { return wide_[graph.resolve(v).at()]; }
   void set_wide(ValueId v) { wide_[graph.resolve(v).at()] = true; }
+  /// The node's result has the stream's dtype even if it reads a float32 value.
+  void set_narrow(NodeIndex n) { narrow_[static_cast<std::size_t>(n)] = true; }
+  /// The value goes back to the stream's dtype as soon as it is made.
+  void cast_result(ValueId v) { cast_results_.insert(graph.resolve(v)); }
   void set_host(ValueId v) { host_[graph.resolve(v).at()] = true; }
 
   // --- making calls ------------------------------------------------------------------------------------------------------
@@ -125,10 +134,15 @@ class Recovery {
   void alias(ValueId v, ValueId source);
   /// Keeps the last call even if nobody reads it.
   void keep_last() { origins_of_calls_.back().effect = true; }
+  void last_is_temporary() { origins_of_calls_.back().temporary = true; }
   /// fx names that stand for no value of the file (dropouts the exporter removed).
   SlotId slot_named(std::string_view fx_name) const;
 
   ModuleId module_at(NodeIndex n);
+  /// The node's first input has its result's dims: it could be changed in place.
+  bool has_result_dims_of_first(NodeIndex n) const {
+    return graph.input(n, 0).valid() && graph.output(n).valid() && graph.dims(graph.input(n, 0)) == graph.dims(graph.output(n));
+  }
   std::string_view path() const { return origins.module(at_); }
   void diagnose(std::string code, Severity severity, std::string message, Bytes bound = {});
   const CallOrigin& origin(std::size_t call) const { return origins_of_calls_[call]; }
@@ -142,6 +156,7 @@ class Recovery {
   void widen(NodeIndex n, const std::vector<ValueId>& reads);
   bool is_host_node(NodeIndex n) const;
   void emit_restored_dropout(ValueId v);
+  bool in_rotary_module(ModuleId module);
 
   std::vector<Match> matches_;
   std::vector<std::int32_t> match_of_;  ///< by node: the match that it is the last node of
@@ -155,9 +170,12 @@ class Recovery {
   std::vector<bool> live_;
   std::vector<bool> host_;
   std::vector<bool> wide_;
+  std::vector<bool> narrow_;
+  std::unordered_set<ValueId> cast_results_;
   std::vector<SlotId> slot_of_;
   std::unordered_map<ValueId, Slots> lists_;
   std::vector<CallOrigin> origins_of_calls_;
+  std::vector<std::int8_t> rotary_modules_;  ///< by ModuleId: -1 not asked yet
   NodeIndex at_ = no_node;
   int outer_frames_ = 0;
 };

@@ -213,6 +213,7 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
     a.query = product->query;
     a.key = product->key;
     a.key_is_transposed = product->key_is_transposed;
+  a.key_order = product->key_order;
     NodeIndex last = c.group().last;
     if (r.graph.is(last, "MatMul")) a.value = r.graph.input(last, 1);
   }

@@ -23,7 +23,11 @@ ValueId position_ids(const GraphView& g, const std::vector<NodeIndex>& cone) {
 }
 
 void emit_test(Recovery& r, ValueId positions, std::int64_t batch, std::int64_t length) {
-  const auto keep = [&] { r.keep_last(); };
+  const auto call = [&](std::string_view op, Args args, std::string name) {
+    const SlotId result = r.call(op, std::move(args), std::move(name));
+    r.last_is_temporary();
+    return result;
+  };
   SlotId ids;
   if (positions.valid() && r.has_slot(positions)) {
     ids = r.tensor(positions);
@@ -31,16 +35,16 @@ void emit_test(Recovery& r, ValueId positions, std::int64_t batch, std::int64_t 
     const SlotId range = r.call("aten::arange", {length, DType::i64}, "position_ids.range");
     ids = r.call("aten::unsqueeze", {range, std::int64_t{0}}, "position_ids");
   }
-  const SlotId all = r.call("aten::expand", {ids, Dims{batch, -1}}, "packed.position_ids");
-  const SlotId head = r.call("aten::slice.Tensor", {all, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}}, "packed.head");
-  const SlotId before = r.call("aten::sub.Tensor", {head, std::int64_t{1}}, "packed.before");
-  const SlotId steps = r.call("aten::diff", {all, std::int64_t{1}, std::int64_t{-1}, before}, "packed.steps");
-  const SlotId breaks = r.call("aten::ne.Scalar", {steps, std::int64_t{1}}, "packed.breaks");
-  const SlotId count = r.call("aten::cumsum", {breaks, std::int64_t{-1}}, "packed.count");
-  const SlotId last = r.call("aten::select.int", {count, std::int64_t{1}, std::int64_t{-1}}, "packed.last");
-  const SlotId none = r.call("aten::eq.Scalar", {last, std::int64_t{0}}, "packed.none");
-  r.call("aten::all", {none}, "packed.all");
-  keep();
+  const SlotId all = call("aten::expand", {ids, Dims{batch, -1}}, "packed.position_ids");
+  const SlotId head = call("aten::slice.Tensor", {all, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}}, "packed.head");
+  const SlotId before = call("aten::sub.Tensor", {head, std::int64_t{1}}, "packed.before");
+  const SlotId steps = call("aten::diff", {all, std::int64_t{1}, std::int64_t{-1}, before}, "packed.steps");
+  const SlotId breaks = call("aten::ne.Scalar", {steps, std::int64_t{1}}, "packed.breaks");
+  const SlotId count = call("aten::cumsum", {breaks, std::int64_t{-1}}, "packed.count");
+  const SlotId last = call("aten::select.int", {count, std::int64_t{1}, std::int64_t{-1}}, "packed.last");
+  const SlotId none = call("aten::eq.Scalar", {last, std::int64_t{0}}, "packed.none");
+  call("aten::all", {none}, "packed.all");
+  r.keep_last();
 }
 
 }  // namespace

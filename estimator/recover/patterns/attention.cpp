@@ -34,6 +34,7 @@ void find_attention(Recovery& r, NodeIndex softmax) {
   a.query = product->query;
   a.key = product->key;
   a.key_is_transposed = product->key_is_transposed;
+  a.key_order = product->key_order;
   a.value = g.input(last, 1);
   a.scale = product->scale;
   a.mask = mask_argument(r, product->mask);

@@ -24,6 +24,7 @@ Biased with_bias(const Recovery& r, NodeIndex product, std::int64_t columns) {
 
 void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool reversed, ValueId bias) {
   r.claim({last, {x}, [&r, x, weight, reversed, bias] {
+             // A stored [K, N] weight is eager's [N, K] one, transposed by folding.
              const SlotId w = r.parameters.stored(weight, reversed);
              r.emit("aten::linear", {r.tensor(x), w, bias.valid() ? Arg(r.tensor(bias)) : Arg(Unset{})});
            }});

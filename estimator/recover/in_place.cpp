@@ -1,0 +1,109 @@
+#include "estimator/recover/in_place.h"
+
+#include <algorithm>
+#include <array>
+
+#include "estimator/recover/statement.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+constexpr std::array activations = {"aten::relu",     "aten::leaky_relu", "aten::hardswish", "aten::silu",
+                                    "aten::hardtanh", "aten::elu",        "aten::selu"};
+
+bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
+
+class InPlace {
+ public:
+  explicit InPlace(Recovery& r) : r_(r), program_(r.program) {
+    made_by_.assign(program_.slot_count(), -1);
+    readers_.assign(program_.slot_count(), 0);
+    for (std::size_t i = 0; i < program_.calls.size(); ++i) {
+      for (const SlotId s : program_.calls[i].outputs)
+        if (s.valid()) made_by_[s.at()] = static_cast<std::int32_t>(i);
+      for_each_read(program_.calls[i], [&](SlotId s) { ++readers_[s.at()]; });
+    }
+    for (const ProgramOutput& o : program_.outputs)
+      if (o.slot.valid()) ++readers_[o.slot.at()];
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < program_.calls.size(); ++i) {
+      const std::string_view op = program_.name_of(program_.calls[i].op);
+      if (std::find(activations.begin(), activations.end(), op) != activations.end()) {
+        if (activation(i)) rename(i, std::string(op) + "_");
+      } else if (op == "aten::add.Tensor" || op == "aten::mul.Tensor" || op == "aten::sub.Tensor" ||
+                 op == "aten::div.Tensor") {
+        if (arithmetic(i, op)) rename(i, std::string(op.substr(0, 9)) + "_.Tensor");
+      }
+    }
+  }
+
+ private:
+  SlotId first_tensor(std::size_t i) const {
+    const auto& args = program_.calls[i].args;
+    const auto* s = args.empty() ? nullptr : std::get_if<SlotId>(&args[0]);
+    return s ? *s : SlotId{};
+  }
+  std::string_view maker(SlotId s) const {
+    return made_by_[s.at()] < 0 ? std::string_view{} : program_.name_of(program_.calls[static_cast<std::size_t>(made_by_[s.at()])].op);
+  }
+  void rename(std::size_t i, const std::string& op) { program_.calls[i].op = r_.builder.op(op); }
+
+  bool activation(std::size_t i) const {
+    const SlotId x = first_tensor(i);
+    // In place on an input or a parameter, or beside another reader, would have changed what the file computes.
+    if (!x.valid() || made_by_[x.at()] < 0 || readers_[x.at()] != 1) return false;
+    const NodeIndex n = r_.origin(i).node;
+    const std::string_view made = maker(x);
+    const bool after_norm = made == "aten::batch_norm";
+    const bool after_conv = made.starts_with("aten::conv");
+    const bool after_sum = made.starts_with("aten::add") || made == "aten::linear" || made == "aten::addmm";
+    if (r_.origins.has_text()) {
+      const std::string_view classes = r_.origins.class_hierarchy(n), line = r_.origins.source_line(n);
+      const bool module = contains(r_.origins.module_class(n), "activation");
+      if (!module && !line.empty() && !contains(line, "self.act") && !contains(r_.origins.module_class(n), "torch.nn"))
+        return contains(line, "inplace=True") || contains(line, "relu_(");
+      if (contains(classes, "SqueezeExcitation") || contains(classes, "transformers.") || contains(classes, "diffusers."))
+        return false;
+      if (contains(classes, "torchvision.models")) return after_norm || after_conv || after_sum;
+    }
+    return after_norm || after_conv || (r_.mode.conv_net && after_sum);
+  }
+
+  bool arithmetic(std::size_t i, std::string_view op) {
+    const Call& call = program_.calls[i];
+    const SlotId x = first_tensor(i);
+    if (!x.valid() || made_by_[x.at()] < 0 || r_.parameters.is_parameter(x)) return false;
+    const NodeIndex n = r_.origin(i).node;
+    if (!r_.has_result_dims_of_first(n)) return false;
+    const char sign = op == "aten::add.Tensor" ? '+' : op == "aten::mul.Tensor" ? '*' : op == "aten::sub.Tensor" ? '-' : '/';
+    if (r_.origins.has_text()) {
+      const std::string_view line = r_.origins.source_line(n);
+      if (parse_statement(line).augmented != sign) return false;
+      // Of several calls of the line the last is the augmented one.
+      if (i + 1 < program_.calls.size()) {
+        const NodeIndex next = r_.origin(i + 1).node;
+        bool reads = false;
+        for_each_read(program_.calls[i + 1], [&](SlotId s) { reads = reads || s == call.outputs[0]; });
+        if (reads && r_.origins.source_line(next) == line && r_.origins.same_scope(n, next)) return false;
+      }
+      return true;
+    }
+    if (sign != '+' || !r_.mode.conv_net || readers_[x.at()] != 1) return false;
+    const std::string_view made = maker(x);
+    return made == "aten::batch_norm" || made == "aten::add_.Tensor";
+  }
+
+  Recovery& r_;
+  Program& program_;
+  std::vector<std::int32_t> made_by_;
+  std::vector<std::int32_t> readers_;
+};
+
+}  // namespace
+
+void find_in_place_calls(Recovery& r) { InPlace(r).run(); }
+
+}  // namespace headroom::recovery

@@ -1,0 +1,272 @@
+#include "estimator/recover/lifetimes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <unordered_map>
+
+#include "estimator/recover/statement.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+using CallIndex = std::int32_t;
+
+/// One frame that was open while a call ran.
+struct OpenFrame {
+  std::int32_t id = 0;  ///< of this run of the function
+  std::string_view file, function, scope, line, source;
+
+  bool same_code(const OpenFrame& o) const {
+    return file == o.file && function == o.function && scope == o.scope;
+  }
+};
+
+/// The calls that one execution of a line makes.
+struct Segment {
+  CallIndex first, last;
+  std::string_view line;
+  std::vector<std::string_view> names;
+  std::int32_t child;      ///< frame below, -1: a call of the frame itself
+  std::size_t child_kind;  ///< the child's scope without its indices, or the operator
+};
+
+struct Run {
+  CallIndex last = 0;  ///< last call made while the frame was open
+  std::vector<Segment> segments;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> bindings;  ///< name -> segments that bind it
+};
+
+std::size_t hash_without_indices(std::string_view scope) {
+  std::size_t h = 1469598103934665603u;
+  bool in_number = false;
+  for (const char c : scope) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c));
+    if (digit && in_number) continue;
+    in_number = digit;
+    h = (h ^ static_cast<unsigned char>(digit ? '#' : c)) * 1099511628211u;
+  }
+  return h;
+}
+
+class Lifetimes {
+ public:
+  explicit Lifetimes(Recovery& r) : r_(r), calls_(r.program.calls) {}
+
+  void run() {
+    open_frames();
+    find_segments();
+    find_reads();
+    drops_.resize(calls_.size());
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      for (const SlotId s : calls_[i].outputs)
+        if (s.valid() && !is_result_[s.at()]) place(static_cast<CallIndex>(i), s);
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      std::stable_sort(drops_[i].begin(), drops_[i].end(), [](const Drop& a, const Drop& b) {
+        return std::pair(a.at_exit, a.depth) < std::pair(b.at_exit, b.depth);
+      });
+      for (const Drop& d : drops_[i]) calls_[i].drops.push_back(d.slot);
+    }
+  }
+
+ private:
+  struct Drop {
+    bool at_exit;
+    int depth;  ///< deeper frames end first
+    SlotId slot;
+  };
+
+  static std::size_t at(CallIndex i) { return static_cast<std::size_t>(i); }
+  const std::vector<OpenFrame>& frames(CallIndex i) const { return frames_[at(i)]; }
+
+  /// Frames of a call as its node's metadata tells them, without identities.
+  std::vector<OpenFrame> described(std::size_t call) {
+    const CallOrigin& origin = r_.origin(call);
+    const auto scopes = r_.origins.scopes(origin.node);
+    std::vector<OpenFrame> out;
+    const std::vector<Frame> trace = parse_frames(r_.graph.node(origin.node).metadata.stack_trace);
+    if (trace.empty()) {
+      for (const std::string_view s : scopes) out.push_back({0, {}, "forward", s, {}, {}});
+    } else {
+      std::size_t next = 0;
+      for (const Frame& f : trace) {
+        const bool forward = f.function == "forward" && next < scopes.size();
+        const std::string_view scope = forward ? scopes[next] : next ? scopes[next - 1] : std::string_view{};
+        next += forward;
+        out.push_back({0, f.file, f.function, scope, f.line, f.source});
+      }
+    }
+    for (int k = 0; k < origin.outer_frames && out.size() > 1; ++k) out.pop_back();
+    return out;
+  }
+
+  void open_frames() {
+    frames_.resize(calls_.size());
+    std::int32_t next_id = 0;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const std::vector<OpenFrame>* before = i ? &frames_[i - 1] : nullptr;
+      if (i && r_.origin(i).node == r_.origin(i - 1).node && r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames) {
+        frames_[i] = *before;
+        continue;
+      }
+      std::vector<OpenFrame> now = described(i);
+      const bool generated = !now.empty() && (now[0].file.starts_with("<eval") || now[0].file.starts_with("runtime_assert"));
+      if (generated && before) {
+        // Code that the exporter made: the frames around it are those already open.
+        const auto scopes = r_.origins.scopes(r_.origin(i).node);
+        for (const OpenFrame& f : *before)
+          if (std::find(scopes.begin(), scopes.end(), f.scope) != scopes.end() && !f.file.starts_with("<eval"))
+            frames_[i].push_back(f);
+        OpenFrame own;
+        own.id = next_id++;
+        own.file = "<eval";
+        frames_[i].push_back(own);
+        continue;
+      }
+      bool open = true;
+      for (std::size_t k = 0; k < now.size(); ++k) {
+        open = open && before && k < before->size() && (*before)[k].same_code(now[k]) &&
+               (k == 0 || (*before)[k - 1].line == now[k - 1].line);
+        now[k].id = open ? (*before)[k].id : next_id++;
+      }
+      frames_[i] = std::move(now);
+    }
+    runs_.resize(static_cast<std::size_t>(next_id));
+  }
+
+  void find_segments() {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const auto& open = frames_[i];
+      for (std::size_t k = 0; k < open.size(); ++k) {
+        Run& run = runs_[static_cast<std::size_t>(open[k].id)];
+        run.last = static_cast<CallIndex>(i);
+        const bool inner = k + 1 < open.size();
+        const std::int32_t child = inner ? open[k + 1].id : -1;
+        const std::size_t kind = inner ? hash_without_indices(open[k + 1].scope)
+                                       : static_cast<std::size_t>(calls_[i].op.index) + 1;
+        if (!run.segments.empty()) {
+          Segment& s = run.segments.back();
+          // The line runs again when the first kind of call that it makes comes again.
+          if (s.line == open[k].line && !(s.child != child && s.child_kind == kind)) {
+            s.last = static_cast<CallIndex>(i);
+            s.child = child;
+            continue;
+          }
+        }
+        Segment s{static_cast<CallIndex>(i), static_cast<CallIndex>(i), open[k].line, {}, child, kind};
+        s.names = parse_statement(open[k].source).names;
+        for (const std::string_view name : s.names) run.bindings[name].push_back(run.segments.size());
+        run.segments.push_back(std::move(s));
+      }
+    }
+  }
+
+  void find_reads() {
+    const std::size_t slots = r_.program.slot_count();
+    is_result_.assign(slots, false);
+    for (const ProgramOutput& o : r_.program.outputs)
+      if (o.slot.valid()) is_result_[o.slot.at()] = true;
+    reads_.resize(slots);
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      for_each_read(calls_[i], [&](SlotId s) { reads_[s.at()].push_back(static_cast<CallIndex>(i)); });
+  }
+
+  /// Index after which a call that frame k makes by call j has returned.
+  CallIndex returned(CallIndex j, std::size_t k) const {
+    const auto& open = frames(j);
+    return k + 1 >= open.size() ? j : runs_[static_cast<std::size_t>(open[k + 1].id)].last;
+  }
+
+  void place(CallIndex i, SlotId s) {
+    const auto& readers = reads_[s.at()];
+    const auto& open = frames(i);
+    if (r_.origin(at(i)).temporary || open.empty()) {
+      drop(readers.empty() ? i : readers.back(), {false, 0, s});
+      return;
+    }
+    std::size_t k = open.size() - 1;
+    const auto shared = [&](std::size_t depth) {
+      return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
+        return frames(j).size() > depth && frames(j)[depth].id == open[depth].id;
+      });
+    };
+    while (k > 0 && !shared(k)) --k;
+    const OpenFrame& home = open[k];
+    Run& run = runs_[static_cast<std::size_t>(home.id)];
+    CallIndex last_use = readers.empty() ? i : 0;
+    for (const CallIndex j : readers) last_use = std::max(last_use, returned(j, k));
+    const CallIndex made = returned(i, k);
+
+    auto segment = std::upper_bound(run.segments.begin(), run.segments.end(), i,
+                                    [](CallIndex c, const Segment& x) { return c < x.first; });
+    if (segment != run.segments.begin()) --segment;
+    const bool same_statement = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
+      return segment->first <= j && j <= segment->last;
+    });
+    const bool no_source = home.source.empty();
+    const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
+      return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
+    });
+    if (same_statement && !in_list) return drop(last_use, {false, 0, s});
+    if (segment->names.empty()) {
+      if (no_source && (in_list || several_calls_read(readers, k))) {
+        return drop(std::max(last_use, run.last), {true, -static_cast<int>(k), s});
+      }
+      return drop(last_use, {false, 0, s});
+    }
+    // Several values of one statement take its names in order.
+    const std::size_t order = taken_[{home.id, segment->first}]++;
+    const std::string_view name = segment->names[std::min(order, segment->names.size() - 1)];
+    const auto& bound = run.bindings[name];
+    for (auto it = std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
+         it != bound.end(); ++it) {
+      const Segment& again = run.segments[*it];
+      if (again.first <= made) continue;
+      if (again.last >= last_use) return drop(again.last, {false, 0, s});
+      break;
+    }
+    drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+  }
+
+  bool is_list_of_three(const Call& c) const {
+    if (r_.program.name_of(c.op) != "aten::cat" || c.args.empty()) return false;
+    const auto* parts = std::get_if<Slots>(&c.args[0]);
+    return parts && parts->size() >= 3;
+  }
+
+  bool several_calls_read(const std::vector<CallIndex>& readers, std::size_t k) const {
+    std::int64_t first = 0;
+    bool any = false;
+    for (const CallIndex j : readers) {
+      const std::int64_t call = frames(j).size() > k + 1 ? frames(j)[k + 1].id : -1 - static_cast<std::int64_t>(j);
+      if (any && call != first) return true;
+      first = call;
+      any = true;
+    }
+    return false;
+  }
+
+  void drop(CallIndex i, Drop d) { drops_[at(i)].push_back(d); }
+
+  struct TakenHash {
+    std::size_t operator()(const std::pair<std::int32_t, CallIndex>& p) const {
+      return std::hash<std::int64_t>{}((static_cast<std::int64_t>(p.first) << 32) | p.second);
+    }
+  };
+
+  Recovery& r_;
+  std::vector<Call>& calls_;
+  std::vector<std::vector<OpenFrame>> frames_;
+  std::vector<Run> runs_;
+  std::vector<std::vector<CallIndex>> reads_;
+  std::vector<bool> is_result_;
+  std::vector<std::vector<Drop>> drops_;
+  std::unordered_map<std::pair<std::int32_t, CallIndex>, std::size_t, TakenHash> taken_;
+};
+
+}  // namespace
+
+void find_lifetimes(Recovery& r) { Lifetimes(r).run(); }
+
+}  // namespace headroom::recovery

@@ -1,0 +1,106 @@
+#include "estimator/recover/removed_dropouts.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "estimator/base/text.h"
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Modules whose result these families drop out.
+constexpr std::array dropped_modules = {"attention.output.dense", "output.dense", "ffn.lin2",          "attn.c_proj",
+                                        "mlp.c_proj",             "SelfAttention.o", "EncDecAttention.o", "DenseReluDense.wo",
+                                        "DenseReluDense.act",     "self_attn.out_proj", "encoder_attn.out_proj", "embeddings.LayerNorm"};
+
+bool ends_with_module(std::string_view path, std::string_view tail) {
+  return path == tail || (path.size() > tail.size() && path.ends_with(tail) && path[path.size() - tail.size() - 1] == '.');
+}
+
+bool is_dropped(std::string_view path, bool t5) {
+  for (const std::string_view tail : dropped_modules)
+    if (ends_with_module(path, tail)) return true;
+  if (t5) return ends_with_module(path, "final_layer_norm") || ends_with_module(path, "embed_tokens");
+  // layers.N.fc2
+  return ends_with_module(path, "fc2") && path.find("layers.") != std::string_view::npos;
+}
+
+struct LastOfScope {
+  NodeIndex node;
+  std::string_view path;
+};
+
+/// Gaps in the indices of a Sequential: "n.1", "n.3".
+std::size_t index_gaps(const Recovery& r) {
+  std::unordered_map<std::string, std::vector<std::int64_t>> children;
+  for (std::size_t i = 0; i < r.graph.size(); ++i) {
+    const std::string_view path = r.origins.module(static_cast<NodeIndex>(i));
+    const std::size_t dot = path.rfind('.');
+    const auto index = parse_int(dot == std::string_view::npos ? path : path.substr(dot + 1));
+    if (index) children[std::string(dot == std::string_view::npos ? "" : path.substr(0, dot))].push_back(*index);
+  }
+  std::size_t gaps = 0;
+  for (auto& [module, indices] : children) {
+    std::sort(indices.begin(), indices.end());
+    indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+    for (std::size_t i = 1; i < indices.size(); ++i) gaps += indices[i] - indices[i - 1] > 1;
+  }
+  return gaps;
+}
+
+}  // namespace
+
+void plan_dropouts_by_name(Recovery& r) {
+  const GraphView& g = r.graph;
+  if (r.origins.has_text() || r.mode.exported_training || !r.options.training || !r.mode.torch_names) return;
+  bool t5 = false, learned_positions = false, vision = false;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    const std::string_view path = r.origins.module(n);
+    t5 = t5 || path.find("SelfAttention") != std::string_view::npos;
+    learned_positions = learned_positions || ends_with_module(path, "wpe");
+    vision = vision || g.is(n, "Conv");
+  }
+  // Vision transformers of these names have a dropout probability of zero by default.
+  std::vector<LastOfScope> places;
+  if (!vision) {
+    std::unordered_map<std::string_view, NodeIndex> last;
+    bool embedded = false;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      const auto n = static_cast<NodeIndex>(i);
+      const std::string_view path = r.origins.module(n);
+      if (g.is(n, "Constant") || !g.output(n).valid() || r.is_host(g.output(n))) continue;
+      if (is_dropped(path, t5)) last[path] = n;
+      if (learned_positions && !embedded && g.is(n, "Add") && is_float(g.value(g.output(n)).dtype) &&
+          ends_with_module(path, "transformer")) {
+        embedded = true;
+        places.push_back({n, path});
+      }
+    }
+    for (const auto& [path, n] : last) places.push_back({n, path});
+  }
+  if (places.empty()) {
+    if (const std::size_t gaps = index_gaps(r); gaps && !r.mode.conv_net)
+      r.diagnose("dropout-unknown", Severity::warning,
+                 std::to_string(gaps) + " gaps in the numbering of sequential modules may be dropouts that the inference "
+                 "export removed; export in training mode to have them counted");
+    return;
+  }
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});
+  }
+  Bytes bound;
+  for (const LastOfScope& p : places) {
+    const ValueId v = g.output(p.node);
+    r.restore_dropout(v, {{}, 1});
+    bound += bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count());
+  }
+  r.diagnose("dropout-assumed", Severity::warning,
+             "an inference export holds no dropout; " + std::to_string(places.size()) +
+                 " are restored where modules of these names have them", bound);
+}
+
+}  // namespace headroom::recovery

@@ -1,0 +1,71 @@
+#include "estimator/recover/statement.h"
+
+#include <cctype>
+
+namespace headroom::recovery {
+
+namespace {
+
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+
+/// A name, dotted and subscripted: `x`, `self.h`, `out[0]`. Advances `at` past it; empty when there is none.
+std::string_view take_target(std::string_view line, std::size_t& at) {
+  const std::size_t from = at;
+  if (at >= line.size() || !(std::isalpha(static_cast<unsigned char>(line[at])) || line[at] == '_')) return {};
+  while (at < line.size() && is_name_char(line[at])) ++at;
+  if (at < line.size() && line[at] == '[') {
+    const std::size_t close = line.find(']', at);
+    if (close == std::string_view::npos) return {};
+    at = close + 1;
+  }
+  return line.substr(from, at - from);
+}
+
+void skip_spaces(std::string_view line, std::size_t& at) {
+  while (at < line.size() && line[at] == ' ') ++at;
+}
+
+std::string_view without_prefix(std::string_view line) {
+  for (const std::string_view word : {"for ", "if ", "with ", "elif "}) {
+    if (!line.starts_with(word)) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string_view::npos && colon + 2 < line.size() &&
+        (std::isalpha(static_cast<unsigned char>(line[colon + 2])) || line[colon + 2] == '_'))
+      return line.substr(colon + 2);
+  }
+  return line;
+}
+
+}  // namespace
+
+Statement parse_statement(std::string_view line) {
+  line = without_prefix(line);
+  Statement s;
+  std::size_t at = 0;
+  while (true) {
+    const std::string_view target = take_target(line, at);
+    if (target.empty()) return {};
+    s.names.push_back(target);
+    skip_spaces(line, at);
+    if (at >= line.size()) return {};
+    if (line[at] == ',') {
+      ++at;
+      skip_spaces(line, at);
+      continue;
+    }
+    break;
+  }
+  const char c = line[at];
+  if ((c == '+' || c == '-' || c == '*' || c == '/') && at + 1 < line.size() && line[at + 1] == '=') {
+    s.augmented = c;
+    return s.names.size() == 1 ? s : Statement{};
+  }
+  if (c == ':') {  // an annotation: "x: Tensor = …"
+    at = line.find('=', at);
+    if (at == std::string_view::npos) return {};
+  }
+  const bool binds = line[at] == '=' && !(at + 1 < line.size() && line[at + 1] == '=');
+  return binds ? s : Statement{};
+}
+
+}  // namespace headroom::recovery
