@@ -174,6 +174,13 @@ TEST_CASE("saved tensors: order, guards, clones") {
   }
 }
 
+TEST_CASE("nodes that PyTorch writes by hand") {
+  const OpSchema& copy = *torch_2_11().find("copy_");
+  REQUIRE(copy.derivatives.size() == 2);
+  CHECK(text_of(copy.derivatives[0].formula) == "zeros_like(grads[0])");
+  CHECK(copy.saved.empty());
+}
+
 TEST_CASE("outputs that carry no gradient") {
   CHECK(torch_2_11().find("_linalg_det")->differentiable == 0b001);
   CHECK(torch_2_11().find("linalg_lu")->differentiable == 0b110);

@@ -157,8 +157,8 @@ class Temporaries {
 /// A formula, or a call of a helper, while it is being evaluated.
 struct Evaluator::Frame {
   const aten::Formula& formula;
-  const NodeValues* node = nullptr;  ///< of a formula
-  std::vector<Value> locals = {};    ///< of a helper
+  const NodeValues* node = nullptr;        ///< of a formula
+  mutable std::vector<Value> locals = {};  ///< of a helper
   Value result = {};
 };
 
@@ -265,6 +265,7 @@ BoundArguments Evaluator::arguments(const Frame& frame, const Node& node, std::s
 
 Value Evaluator::call(const Frame& frame, const Node& node) {
   const std::string_view name = frame.formula.texts[static_cast<std::size_t>(node.index)];
+  if (node.target == Target::moved) return moved(frame, node);
   const BoundArguments evaluated = arguments(frame, node, 0);
   const std::span<const Value> args = span_of(evaluated);
   switch (node.target) {
@@ -275,6 +276,14 @@ Value Evaluator::call(const Frame& frame, const Node& node) {
     default:
       return builtin(name, node.target, args);
   }
+}
+
+/// std::move into a parameter by value: the object lives on as a temporary of the caller's expression.
+Value Evaluator::moved(const Frame& frame, const Node& node) {
+  const auto operands = frame.formula.operands_of(node);
+  if (operands.size() != 1 || frame.formula[operands[0]].kind != Kind::local)
+    not_modelled("move", "of something that is no variable");
+  return temporary(std::exchange(frame.locals[static_cast<std::size_t>(frame.formula[operands[0]].index)], Value()));
 }
 
 Value Evaluator::method(const Frame& frame, const Node& node) {

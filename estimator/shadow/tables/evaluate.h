@@ -63,6 +63,7 @@ class Evaluator {
   Value temporary(Value v);
   BoundArguments arguments(const Frame& frame, const Node& node, std::size_t from);
   Value call(const Frame& frame, const Node& node);
+  Value moved(const Frame& frame, const Node& node);
   Value method(const Frame& frame, const Node& node);
   Value helper(std::string_view name, std::span<const Value> args);
   Value operators(std::string_view base, std::span<const Value> args);

@@ -21,13 +21,14 @@ struct Known {
 };
 
 /// Free functions that are no ATen operators.
-constexpr std::array<Known, 22> known_functions{{
+constexpr std::array<Known, 23> known_functions{{
     {"GradMode::is_enabled", Target::always_false},
     {"TensorGeometry", Target::itself},
     {"Scalar", Target::itself},
     {"to_args_sizes", Target::sizes_of_all},
     {"to_args_scalartypes", Target::types_of_all},
     {"wrap_opt_if", Target::wrap_opt_if},
+    {"move", Target::moved},
     {"reverse_list", Target::reversed},
     {"negated", Target::negated},
     {"replaced", Target::replaced},

@@ -104,6 +104,7 @@ enum class Target : std::uint8_t {
   replaced,  ///< replaced(list, i, x)
   sizes_of_all,
   types_of_all,
+  moved,  ///< move(x): a variable of a helper, which is empty afterwards
   wrap_opt_if,
   always_true,
   always_false,
