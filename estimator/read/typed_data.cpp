@@ -2,6 +2,7 @@
 
 #include <onnx-ml.pb.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "estimator/read/wire.h"
@@ -54,7 +55,9 @@ std::span<const std::byte> decode_typed_data(std::string_view message, DType dty
   Packer packer({buffer, expected_bytes});
   const bool six_bits = bits_of(dtype) == 6;
   // Below eight bits an entry of int32_data is one byte of packed elements; but for six bits, where it is one element.
-  const std::size_t width = bits_of(dtype) < 8 ? 1 : static_cast<std::size_t>(bits_of(dtype)) / 8;
+  // No integer is wider than its wire form: complex elements come as floats, anything else is a damaged file.
+  const std::size_t width =
+      bits_of(dtype) < 8 ? 1 : std::min(static_cast<std::size_t>(bits_of(dtype)) / 8, sizeof(std::uint64_t));
   const auto put_varint = [&](std::uint64_t word) { six_bits ? packer.put_six_bits(word) : packer.put(word, width); };
 
   Wire wire(message);

@@ -127,6 +127,11 @@ TEST_CASE("data that does not fit its dims is not used, and that is said") {
   }
 }
 
+TEST_CASE("integers where a complex tensor needs floats") {
+  const Read r = model_of(with_ints(tensor("w", {1}, Proto::COMPLEX128), {1}));
+  CHECK(data(r).where == Where::nowhere);
+}
+
 TEST_CASE("strings have no bytes of their own") {
   auto t = tensor("w", {2}, Proto::STRING);
   t.add_string_data("one");
