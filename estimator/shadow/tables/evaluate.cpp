@@ -453,8 +453,9 @@ Value Evaluator::builtin(std::string_view name, Target target, std::span<const V
           all.push_back(builtin(name, target == Target::sizes_of_all ? Target::sizes : Target::scalar_type, {&one, 1}));
       return Value(std::move(all));
     }
+    case Target::moved:
     case Target::push_back:
-      break;  // a statement
+      break;  // of variables, not of values
   }
   not_modelled(name, "is no function here");
 }
