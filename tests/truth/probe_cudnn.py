@@ -2,10 +2,10 @@
 """Measures what cuDNN takes on the card that is there: workspaces of convolutions, batch norms, recurrent networks, and
 the allocator's events of attention.
 
-    python3 probe_cudnn.py LAYERS.json OUT.jsonl SECONDS
+    python3 probe_cudnn.py LAYERS.json OUT.jsonl SECONDS [convs]
 
 LAYERS.json: a list of [type, ci, co, [kh, kw], [sh, sw], [ph, pw], [dh, dw], groups, h, w, channels_last, [models]].
-Lines of OUT: kind conv (as scripts/conv-table reads them), rnn, batch_norm_last, sdpa. Needs torch with CUDA.
+With "convs" only those are measured. Lines of OUT: kind conv (as scripts/conv-table reads them), rnn, batch_norm_last, sdpa. Needs torch with CUDA.
 """
 
 import json
@@ -84,7 +84,6 @@ def conv(layer, batch, dtype):
 
 
 def convs():
-    half = (torch.bfloat16, torch.float16)
 
     def native(l, dtype):
         return l[7] == l[1] > 1 and not l[10] and dtype != torch.float16
@@ -92,7 +91,6 @@ def convs():
     big = ("unet", "diff", "vae", "sr")
     order = []
     for l in LAYERS:
-        e = 4
         for dtype, batches in ((torch.float32, (32, 16, 64, 8, 4, 128)), (torch.bfloat16, (32, 64, 16, 8, 128, 4)),
                                (torch.float16, (32, 64, 16))):
             if native(l, dtype):
@@ -247,14 +245,12 @@ def main():
     del y
     emit(kind="dropout_state", bytes=requested()["current"] - with_net, net=with_net - before)
     OUT.flush()
-    with torch.no_grad():
-        pass
-    share = SECONDS
-    attention(0.14 * share)
-    print("attention", time.time() - START)
-    batch_norms(0.19 * share)
-    rnns(0.36 * share)
-    print("rnn", time.time() - START)
+    if sys.argv[4:] != ["convs"]:
+        attention(0.14 * SECONDS)
+        print("attention", time.time() - START)
+        batch_norms(0.19 * SECONDS)
+        rnns(0.36 * SECONDS)
+        print("rnn", time.time() - START)
     OUT.flush()
     with torch.no_grad():
         convs()

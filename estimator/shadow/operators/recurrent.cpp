@@ -252,6 +252,7 @@ Outputs run(Shadow& m, const Value& input, const Value& hx, const Value& cx, con
     return m.all("aten::_cudnn_rnn", x, weights, biases ? 4 : 2, flat, h, c, static_cast<std::int64_t>(mode), hidden, 0,
                  layers, batch_first, dropout, train, both, Dims{}, Value());
   };
+  if (train.boolean() && dropout.real() > 0) m.use_dropout_state();
   const DType low = m.autocast_dtype();
   if (low == DType::undefined || params.list()[0].tensor()->dtype != DType::f32)
     return call(input, params, Value(), hx, cx);
