@@ -1,5 +1,5 @@
 // Recurrent networks in cuDNN (aten/src/ATen/native/RNN.cpp, cudnn/RNN.cpp). The sizes that only cuDNN knows (workspace
-// and reserve) are formulas read off 408 networks measured on an H200 with cuDNN 9.19 (tests/truth/probe_cudnn.py): LSTM,
+// and reserve) are formulas read off 408 networks measured on an H200 with cuDNN 9.19 (tests/truth/cudnn): LSTM,
 // GRU and tanh, one to three layers, one and two directions. 400 are exact, the others within 64 bytes.
 #include <algorithm>
 
