@@ -136,7 +136,7 @@ ValueId before_repetition(const GraphView& g, ValueId v) {
     if (op == "Unsqueeze") return expanded && reshaped ? g.input(n, 0) : ValueId{};
     if (op == "Expand") expanded = true;
     else if (op == "Reshape") reshaped = true;
-    else if (op != "Slice" && op != "Transpose") return {};
+    else if (op != "Slice" && op != "Transpose" && op != "Identity") return {};
     n = g.producer(g.input(n, 0));
   }
   return {};

@@ -76,14 +76,15 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   for (const ValueId v : c.data_)
     if (std::none_of(c.references_.begin(), c.references_.end(), [&](const Resolved& x) { return x.value == v; }))
       left.push_back(v);
-  if (tensors.size() == c.data_.size()) {
+  // One to one by elimination; else in the order of the arguments; what is left over after the tensors was a size or an
+  // index that has been folded.
+  if (left.size() != unknown.size() && tensors.size() == c.data_.size()) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (std::find(unknown.begin(), unknown.end(), tensors[i]) != unknown.end())
         c.references_.push_back({tensors[i], c.data_[i], true});
     return c;
   }
   if (left.size() <= unknown.size()) {
-    // What is left over after the tensors is a size or an index that was folded away.
     for (std::size_t i = 0; i < left.size(); ++i) c.references_.push_back({unknown[i], left[i], true});
     return c;
   }
@@ -119,7 +120,8 @@ bool FxCall::has_parameter(std::size_t i) const {
 
 Arg FxCall::parameter(Recovery& r, std::size_t i, const Dims& dims) const {
   const FxArg* a = fx().arg(i);
-  if (!a || a->is(FxArg::Kind::none)) return None{};
+  if (!a) return Unset{};
+  if (a->is(FxArg::Kind::none)) return None{};
   if (!has_parameter(i)) return convert(r, *a);
   return r.parameters.named(a->text, r.path(), dims, DType::f32);
 }

@@ -96,6 +96,7 @@ ValueId GraphView::named(std::string_view wanted) const {
   if (by_name_.empty()) {
     by_name_.reserve(graph_.nodes.size() + graph_.inputs.size());
     for (const auto& i : graph_.inputs) by_name_.emplace(i.name, i.value);
+    for (const Initializer* i : initializer_list_) by_name_.emplace(name(i->value), i->value);
     for (const auto& n : graph_.nodes)
       for (const ValueId o : n.node->outputs)
         if (o.valid()) by_name_.emplace(name(o), o);

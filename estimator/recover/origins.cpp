@@ -90,7 +90,6 @@ std::vector<Frame> parse_frames(std::string_view trace) {
 Origins::Origins(const GraphView& graph) : graph_(graph) {
   read_groups();
   read_scopes();
-  find_wrapper();
 }
 
 void Origins::read_groups() {
@@ -159,35 +158,6 @@ void Origins::read_scopes() {
     if (!graph_.node(index).metadata.name_scopes.empty()) continue;
     const auto readers = graph_.readers(graph_.output(index));
     if (!readers.empty()) scope_of_[n] = scope_of_[at(readers[0])];
-  }
-}
-
-void Origins::find_wrapper() {
-  std::string_view first;
-  for (const Scope& s : scopes_) {
-    if (s.path.empty()) continue;
-    const std::string_view head = s.path.substr(0, s.path.find('.'));
-    if (first.empty()) first = head;
-    if (head != first) return;
-  }
-  if (first.empty()) return;
-  // One submodule that holds everything, parameters included.
-  for (const Initializer* i : graph_.initializers()) {
-    const std::string_view name = graph_.name(i->value);
-    const bool named = name.find('.') != std::string_view::npos && name.find("::") == std::string_view::npos;
-    if (named && !(name.starts_with(first) && name.size() > first.size() && name[first.size()] == '.')) return;
-  }
-  // A model that is one layer deep ("conv" alone) has no wrapper: something must lie below.
-  const bool deeper = std::any_of(scopes_.begin(), scopes_.end(),
-                                  [](const Scope& s) { return s.path.find('.') != std::string_view::npos; });
-  if (!deeper || first.find_first_of("0123456789") != std::string_view::npos) return;
-  wrapper_ = std::string(first) + ".";
-  for (Scope& s : scopes_) {
-    if (s.path == first) {
-      s.path = {};
-    } else if (s.path.starts_with(wrapper_)) {
-      s.path.remove_prefix(wrapper_.size());
-    }
   }
 }
 

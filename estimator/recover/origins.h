@@ -45,7 +45,7 @@ class Origins {
   const FxGroup* group_of(NodeIndex n) const;
   const FxGroup* group_named(std::string_view fx_name) const;
 
-  /// Module path of a node without the exporter's wrapper: "transformer.h.0.attn".
+  /// Module path of a node: "transformer.h.0.attn".
   std::string_view module(NodeIndex n) const { return scope(n).path; }
   /// Class of that module, "transformers.models.gpt2.modeling_gpt2.GPT2Attention"; "" where the file does not say.
   std::string_view module_class(NodeIndex n) const { return scope(n).class_name; }
@@ -62,8 +62,6 @@ class Origins {
   bool called_from(NodeIndex n, std::string_view text) const {
     return graph_.node(n).metadata.stack_trace.find(text) != std::string_view::npos;
   }
-  /// Prefix that all modules share because the user's module wraps the model: "m." or "".
-  std::string_view wrapper() const { return wrapper_; }
 
  private:
   struct Scope {
@@ -75,7 +73,6 @@ class Origins {
   const Scope& scope(NodeIndex n) const { return scopes_[static_cast<std::size_t>(scope_of_[at(n)])]; }
   void read_scopes();
   void read_groups();
-  void find_wrapper();
   std::int32_t intern(std::string_view raw, bool from_text, std::string_view class_name);
 
   const GraphView& graph_;
@@ -86,7 +83,6 @@ class Origins {
   std::vector<std::int32_t> scope_of_;
   std::unordered_map<std::string_view, std::int32_t> scope_by_raw_;
   std::deque<std::string> paths_;
-  std::string wrapper_;
 };
 
 }  // namespace headroom::recovery

@@ -46,11 +46,6 @@ ParameterTable::ParameterTable(const GraphView& graph, const Origins& origins, P
   for (const Initializer* i : graph.initializers()) place_.emplace(i->value, place++);
 }
 
-std::string ParameterTable::without_wrapper(std::string_view name) const {
-  if (!origins_.wrapper().empty() && name.starts_with(origins_.wrapper())) name.remove_prefix(origins_.wrapper().size());
-  return std::string(name);
-}
-
 SlotId ParameterTable::add(Entry e) {
   e.parameter.slot = builder_.slot(e.parameter.name);
   entry_of_.resize(e.parameter.slot.at() + 1, -1);
@@ -70,7 +65,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   const Initializer* init = graph_.initializer(v);
   Entry e;
   Parameter& p = e.parameter;
-  p.name = without_wrapper(graph_.name(v));
+  p.name = std::string(graph_.name(v));
   p.dims = graph_.dims(v);
   if (reversed) std::reverse(p.dims.begin(), p.dims.end());
   p.dtype = graph_.value(v).dtype;
@@ -87,12 +82,15 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
 }
 
 SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
-  const std::string name = without_wrapper(graph_.name(v));
+  const std::string_view name = graph_.name(v);
   const std::string_view module = parent(name);
   const std::string_view called = leaf(name);
+  const auto holds = [](std::string_view outer, std::string_view inner) {
+    return inner.starts_with(outer) && inner.size() > outer.size() && (inner[outer.size()] == '.' || inner[outer.size()] == '_');
+  };
   const bool own = path == module || module.empty() || path.empty() || is_anonymous(name) || is_buffer_name(name) ||
-                   (path.starts_with(module) && (path[module.size()] == '.' || path[module.size()] == '_'));
-  if (own || (called != "weight" && called != "bias")) return stored(v);
+                   holds(module, path) || holds(path, module);
+  if (own) return stored(v);
   std::string restored_name = std::string(path) + "." + std::string(called);
   const auto [it, fresh] = split_.try_emplace(restored_name);
   if (fresh) it->second = restored(std::move(restored_name), graph_.dims(v), graph_.value(v).dtype, false, {});
@@ -130,12 +128,12 @@ SlotId ParameterTable::named(std::string_view reference, std::string_view path, 
     if (is_float(dtype) && e.parameter.dims != dims && !dims.empty()) e.parameter.dims = dims;
   } else {
     Entry e;
-    const std::string prefix = mangled(origins_.wrapper()) + mangled(path);
+    const std::string prefix = mangled(path);
     const std::string_view rest = std::string_view(key);
     if (!path.empty() && rest.starts_with(prefix) && rest.size() > prefix.size() && rest[prefix.size()] == '_') {
       e.parameter.name = std::string(path) + "." + std::string(reference.substr(2 + prefix.size() + 1));
     } else {
-      e.parameter.name = without_wrapper(reference.substr(2));
+      e.parameter.name = std::string(reference.substr(2));
     }
     e.parameter.dims = dims;
     e.parameter.dtype = dtype;
@@ -206,7 +204,9 @@ void ParameterTable::same_as(ValueId from, SlotId slot) { by_value_.insert_or_as
 void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
   for (const Initializer* i : graph_.initializers()) {
     const std::string_view name = graph_.name(i->value);
-    if (name.find('.') != std::string_view::npos && !is_anonymous(name) && !by_value_.contains(i->value)) stored(i->value);
+    // A fold of a batch norm makes "conv1.weight_bias": no parameter of the module.
+    const bool of_module = name.find('.') != std::string_view::npos && !is_anonymous(name) && !name.ends_with("weight_bias");
+    if (of_module && !by_value_.contains(i->value)) stored(i->value);
   }
   // Place in named_parameters(): the file's order; what the file no longer lists stands with its module's siblings, else
   // where it is first used.

@@ -62,7 +62,6 @@ class ParameterTable {
   };
   SlotId add(Entry entry);
   Entry& entry(SlotId slot) { return entries_[static_cast<std::size_t>(entry_of_[slot.at()])]; }
-  std::string without_wrapper(std::string_view name) const;
   void index_names() const;
 
   const GraphView& graph_;

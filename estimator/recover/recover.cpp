@@ -6,6 +6,7 @@
 #include "estimator/recover/lifetimes.h"
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
+#include "estimator/recover/modules/stochastic_depth.h"
 #include "estimator/recover/patterns/patterns.h"
 #include "estimator/recover/recovery.h"
 #include "estimator/recover/removed_dropouts.h"
@@ -37,6 +38,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_patterns(r);
   plan_tied_weights(r);
   plan_dropouts_by_name(r);
+  plan_noise_in_eval(r);
   plan_casts(r);
   plan_rms_norms(r);
   plan_rotary(r);

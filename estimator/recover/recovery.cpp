@@ -14,6 +14,10 @@ constexpr std::int64_t max_host_elements = 64;
 
 std::size_t at(NodeIndex n) { return static_cast<std::size_t>(n); }
 
+bool is_vector(const Dims& d) {
+  return !d.empty() && std::count_if(d.begin(), d.end(), [](auto n) { return n != 1; }) <= 1;
+}
+
 /// Operators that make a device tensor out of Python numbers.
 bool makes_tensor(std::string_view op) {
   return op == "Range" || op == "ConstantOfShape" || op == "EyeLike" || op.starts_with("Random") || op == "Bernoulli" ||
@@ -121,31 +125,32 @@ void Recovery::run() {
     if (o.valid()) program.outputs.push_back({tensor(o), std::string(graph.name(o)), graph.dims(o), dtype(o)});
 }
 
+bool Recovery::is_small(ValueId v) const {
+  const ShapedValue& x = graph.value(v);
+  return x.contents && x.count() <= max_host_elements && x.dims.size() <= 1;
+}
+
 bool Recovery::is_host_node(NodeIndex n) const {
   const Node& node = graph.node(n);
   if (node.op_type == "Shape" || node.op_type == "Size") return true;
   if (makes_tensor(node.op_type) || node.outputs.empty()) return false;
   for (const ValueId o : node.outputs)
-    if (o.valid() && (!graph.value(o).contents || graph.value(o).count() > max_host_elements)) return false;
+    if (o.valid() && !is_small(o)) return false;
   for (const ValueId i : node.inputs)
     if (i.valid() && !is_host(i)) return false;
   return true;
 }
 
 void Recovery::find_host_values() {
-  const auto small = [&](ValueId v) {
-    const ShapedValue& x = graph.value(v);
-    return x.contents && x.count() <= max_host_elements && x.dims.size() <= 1;
-  };
   for (const Initializer* i : graph.initializers()) {
     const std::string_view name = graph.name(i->value);
     const bool of_module = name.find('.') != std::string_view::npos && !is_anonymous(name);
-    if (!of_module && small(i->value)) set_host(i->value);
+    if (!of_module && is_small(i->value)) set_host(i->value);
   }
   for (std::size_t n = 0; n < graph.size(); ++n) {
     const auto index = static_cast<NodeIndex>(n);
     const Node& node = graph.node(index);
-    const bool host = node.op_type == "Constant" ? small(graph.output(index)) : is_host_node(index);
+    const bool host = node.op_type == "Constant" ? is_small(graph.output(index)) : is_host_node(index);
     if (!host) continue;
     for (const ValueId o : node.outputs)
       if (o.valid()) set_host(o);
@@ -172,7 +177,7 @@ void Recovery::lower(NodeIndex n) {
 void Recovery::widen(NodeIndex n, const std::vector<ValueId>& reads) {
   if (narrow_[at(n)]) return;
   for (const ValueId v : reads) {
-    if (!v.valid() || !is_wide(v)) continue;
+    if (!v.valid() || !is_wide(v) || overridden_.contains({n, graph.resolve(v)})) continue;
     for (const ValueId o : graph.node(n).outputs)
       if (o.valid() && is_float(graph.value(o).dtype)) set_wide(o);
     return;
@@ -206,7 +211,7 @@ SlotId Recovery::tensor(ValueId v) {
   if (slot.valid()) return slot;
   const NodeIndex p = graph.producer(v);
   if ((graph.initializer(v) || graph.is(p, "Constant")) && !is_host(v)) {
-    if (merges_equal_vectors && graph.dims(v).size() == 1 && graph.is_weight(v)) return parameters.stored_in(v, path());
+    if (merges_equal_vectors && graph.is_weight(v) && is_vector(graph.dims(v))) return parameters.stored_in(v, path());
     slot = parameters.stored(v);
   } else if (graph.value(v).contents) {
     slot = parameters.constant(v);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -72,6 +73,7 @@ class Recovery {
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {
     overrides_[{reader, graph.resolve(v)}] = std::move(make);
+    overridden_.insert({reader, graph.resolve(v)});
   }
   /// The packed-sequence test of transformers runs once, whatever the number of layers.
   bool packed_test_planned = false;
@@ -155,6 +157,8 @@ class Recovery {
   /// Float results of float32 operands are float32.
   void widen(NodeIndex n, const std::vector<ValueId>& reads);
   bool is_host_node(NodeIndex n) const;
+  /// Small enough for shape arithmetic, and known.
+  bool is_small(ValueId v) const;
   void emit_restored_dropout(ValueId v);
   bool in_rotary_module(ModuleId module);
 
@@ -163,6 +167,7 @@ class Recovery {
   std::unordered_map<NodeIndex, std::vector<ValueId>> reads_;
   std::unordered_map<NodeIndex, std::vector<std::function<void()>>> before_;
   std::map<std::pair<NodeIndex, ValueId>, std::function<SlotId()>> overrides_;
+  std::set<std::pair<NodeIndex, ValueId>> overridden_;
   std::unordered_map<ValueId, ValueId> replaced_;
   std::unordered_map<ValueId, RestoredDropout> restored_dropouts_;
   std::unordered_map<std::string, SlotId> named_slots_;

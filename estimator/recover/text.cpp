@@ -84,7 +84,8 @@ Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
 // --- layers ------------------------------------------------------------------------------------------------------------
 
 void linear(Recovery& r, const FxCall& c) {
-  const Dims& in = r.dims(c.data()[0]);
+  const ValueId x = c.value_of_arg(0).valid() || c.data().empty() ? c.value_of_arg(0) : c.data()[0];
+  const Dims in = x.valid() ? r.dims(x) : Dims{};
   const Dims& out = r.dims(c.result());
   const std::int64_t columns = in.empty() ? 1 : in.back(), rows = out.empty() ? 1 : out.back();
   r.emit("aten::linear",
@@ -256,7 +257,8 @@ void clone(Recovery& r, const FxCall& c) {
 void identity(Recovery& r, const FxCall& c) { r.define(c.result(), c.tensor(r, 0)); }
 
 void slice(Recovery& r, const FxCall& c) {
-  const ValueId x = c.value_of_arg(0).valid() ? c.value_of_arg(0) : c.data()[0];
+  const NodeIndex node = c.find({"Slice"});
+  const ValueId x = c.value_of_arg(0).valid() ? c.value_of_arg(0) : node != no_node ? r.graph.input(node, 0) : c.result();
   const Dims& in = r.dims(x);
   const Dims& out = r.dims(c.result());
   std::int64_t axis = c.integer(1, 0);
@@ -363,7 +365,19 @@ void softmax(Recovery& r, const FxCall& c) {
   r.emit(log ? "aten::log_softmax.int" : "aten::softmax.int", std::move(args), c.result());
 }
 
+/// A product inside an nn.Dropout is its in-place form: the noise is drawn there.
+bool is_in_place_dropout(Recovery& r, const FxCall& c) {
+  return c.target().starts_with("aten.mul") && r.origins.module_class(r.node()).ends_with("Dropout");
+}
+
 void elementwise(Recovery& r, const FxCall& c) {
+  if (is_in_place_dropout(r, c)) {
+    const FxArg* noise = c.fx().arg(1);
+    const FxGroup* made = noise && noise->is_reference() ? r.origins.group_named(noise->text) : nullptr;
+    const FxArg* keep = made ? made->fx.arg(1) : nullptr;
+    const double p = keep && keep->is(FxArg::Kind::real) ? 1.0 - keep->real : 0.5;
+    return (void)r.emit("aten::dropout_", {c.tensor(r, 0), p, r.options.training}, c.result());
+  }
   // A parameter operand that was merged with an equal one has the dims of what the node reads in its place.
   Args args = c.all_args(r);
   const NodeIndex n = c.group().last;

@@ -7,7 +7,7 @@ namespace headroom::recovery {
 
 /// torchvision's `torch.empty(size).bernoulli_(p).div_(p)` at node `last`, whose result is the noise.
 void claim_noise(Recovery& r, NodeIndex last, Dims size, double keep);
-/// Outside training a product with the noise of `noise` is its other factor.
-void skip_noise_in_eval(Recovery& r, ValueId noise);
+/// Outside training these modules return their input: products with noise are seen through.
+void plan_noise_in_eval(Recovery& r);
 
 }  // namespace headroom::recovery
