@@ -233,6 +233,50 @@ Outputs diag(Shadow& m, Args a) {
   return m.all("aten::clone", d, "contiguous_format");
 }
 
+// ---- sliding blocks ----------------------------------------------------------------------------------------------------
+
+/// An output resized from a tensor like the input: it stays in the input-sized block when it fits there.
+Tensor resized(Shadow& m, Tensor made, const Dims& sizes) {
+  if (bytes_of(made->dtype, element_count(sizes)) > made->storage->bytes) return empty_beside(m, made, sizes);
+  made->sizes = sizes;
+  made->strides = contiguous_strides(sizes);
+  return made;
+}
+
+/// F.unfold (self, kernel_size, dilation, padding, stride): [N, C, H, W] to [N, C·kh·kw, L].
+Outputs im2col(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const Dims &kernel = a.integers(1), &dilation = a.integers(2), &padding = a.integers(3), &stride = a.integers(4);
+  if (x->dim() < 3 || kernel.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2)
+    throw bad_input("unfold of a tensor " + text_of(x->sizes));
+  std::int64_t blocks = 1;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t reach = x->sizes[x->dim() - 2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+    if (reach < 0 || stride[i] <= 0) throw bad_input("unfold of a tensor " + text_of(x->sizes) + " with kernel " + text_of(kernel));
+    blocks = checked_mul(blocks, reach / stride[i] + 1);
+  }
+  Dims sizes(x->sizes.begin(), x->sizes.end() - 2);
+  sizes.back() = checked_mul(sizes.back(), checked_mul(kernel[0], kernel[1]));
+  sizes.push_back(blocks);
+  Tensor out = empty_in_format(m, x, DType::undefined, MemoryFormat::contiguous);
+  const Tensor input = m.contiguous(x);
+  return {resized(m, std::move(out), sizes)};
+}
+
+/// F.fold (self, output_size, kernel_size, ...): [N, C·kh·kw, L] to [N, C, H, W].
+Outputs col2im(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const Dims &output = a.integers(1), &kernel = a.integers(2);
+  if (x->dim() < 2 || kernel.size() != 2 || output.size() != 2 || kernel[0] * kernel[1] <= 0)
+    throw bad_input("fold of a tensor " + text_of(x->sizes));
+  Dims sizes(x->sizes.begin(), x->sizes.end() - 1);
+  sizes.back() /= kernel[0] * kernel[1];
+  sizes.insert(sizes.end(), output.begin(), output.end());
+  Tensor out = empty_in_format(m, x, DType::undefined, MemoryFormat::contiguous);
+  const Tensor input = m.contiguous(x);
+  return {resized(m, std::move(out), sizes)};
+}
+
 // ---- gradients of views ------------------------------------------------------------------------------------------------
 
 /// zeros of the base's size (argument 1), into which the gradient is copied.
@@ -291,6 +335,8 @@ constexpr Operator operators[] = {
     {"aten::triu_", kernel, in_place},
     {"aten::diag_embed", kernel, diag_embed},
     {"aten::diag", composite, diag},
+    {"aten::im2col", kernel, im2col},
+    {"aten::col2im", kernel, col2im},
     {"aten::slice_scatter", kernel, like_preserved},
     {"aten::select_scatter", kernel, like_preserved},
     {"aten::diagonal_scatter", kernel, like_preserved},

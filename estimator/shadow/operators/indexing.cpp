@@ -302,6 +302,8 @@ Outputs embedding(Shadow& m, Args a) {
 
 /// embedding_backward_cuda_kernel: segments of equal indices, split into pieces of ten, summed in two passes.
 Tensor summed_by_segments(Shadow& m, const Tensor& grad, std::int64_t n, std::int64_t rows) {
+  // So few rows are summed straight into the result, in float32 for half types (probes: 2 rows do, 512 do not).
+  constexpr std::int64_t few_segments = 32;
   const std::int64_t width = grad->sizes.empty() ? 1 : grad->sizes.back();
   Tensor dense = m.empty({rows, width}, grad->dtype);
   ScratchStack stack(m);
@@ -318,7 +320,12 @@ Tensor summed_by_segments(Shadow& m, const Tensor& grad, std::int64_t n, std::in
   stack.drop();
   stack.add(8);
   stack.add(eight(partial));
-  stack.add(checked_mul(checked_mul(4, width), partial));
+  if (segments < few_segments) {
+    stack.add(eight(partial));
+    if (is_half(grad->dtype)) stack.add(checked_mul(4, dense->count()));
+  } else {
+    stack.add(checked_mul(checked_mul(4, width), partial));
+  }
   return dense;
 }
 

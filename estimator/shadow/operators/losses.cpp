@@ -1,4 +1,7 @@
 // Losses (aten/src/ATen/native/Loss.cpp, LossNLL.cpp, cuda/Loss.cu, cuda/NLLLoss2d.cu).
+#include <algorithm>
+#include <array>
+
 #include "estimator/base/error.h"
 #include "estimator/shadow/kernels/formats.h"
 #include "estimator/shadow/kernels/iterator.h"
@@ -244,6 +247,64 @@ Outputs cross_entropy_loss(Shadow& m, Args a) {
   return m.all("aten::nll_loss_nd", log_probabilities, target, a[2], a[3], a[4]);
 }
 
+// ---- connectionist temporal classification -----------------------------------------------------------------------------
+
+/// Longest target: the length itself when it is known here, else as many as there is room for.
+std::int64_t longest_target(const Value& lengths, const Tensor& targets) {
+  if (!lengths.is_integers() || lengths.integers().empty())
+    return targets->sizes.empty() ? 0 : targets->sizes.back();
+  return std::ranges::max(lengths.integers());
+}
+
+/// Input lengths, target lengths and offsets on the device, freed in the order in which the kernel's locals go.
+struct Lengths {
+  Lengths(Shadow& m, std::int64_t batch) {
+    for (auto& t : tensors) t = m.empty({batch}, DType::i64);
+  }
+  ~Lengths() {
+    for (const std::size_t i : {1, 0, 2}) tensors[i].reset();
+  }
+  Lengths(const Lengths&) = delete;
+  Lengths& operator=(const Lengths&) = delete;
+  std::array<Tensor, 3> tensors;
+};
+
+/// (log_probs [T, N, C], targets, input_lengths, target_lengths, blank, zero_infinity) -> (loss, log_alpha)
+Outputs ctc_loss_forward(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  if (x->dim() != 3) throw bad_input("ctc_loss of log-probabilities " + text_of(x->sizes));
+  const std::int64_t steps = x->sizes[0], batch = x->sizes[1];
+  const Lengths lengths(m, batch);
+  Tensor log_alpha = m.empty({batch, steps, 2 * longest_target(a[3], a.tensor(1)) + 1}, x->dtype);
+  return {m.empty({batch}, x->dtype), log_alpha};
+}
+
+/// (grad, log_probs, targets, input_lengths, target_lengths, loss, log_alpha, blank, zero_infinity)
+Outputs ctc_loss_backward(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(1), &log_alpha = a.tensor(6);
+  const Lengths lengths(m, x->sizes[1]);
+  const Tensor log_beta = m.empty_like(log_alpha);
+  return {m.empty(x->sizes, x->dtype)};
+}
+
+/// (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity); [T, C] is a batch of one.
+template <OperatorName forward>
+Outputs ctc_loss(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const Tensor batched = x->dim() == 3 ? x : m.one("aten::unsqueeze", x, 1);
+  Tensor loss = std::move(m.all(forward.view(), batched, a[1], a[2], a[3], a[4], a[6])[0]).take_tensor();
+  if (a.boolean(6)) {
+    const Tensor zero = m.one("aten::scalar_tensor", 0.0, loss->dtype);
+    loss = m.one("aten::where.self", m.one("aten::eq.Scalar", loss, 0.0), zero, loss);
+  }
+  if (a.integer(5) != mean) return {reduced(m, loss, a.integer(5))};
+  const Tensor lengths = [&] {
+    const Tensor given = m.one("aten::empty_like", loss);
+    return m.one("aten::clamp_min", given, 1);
+  }();
+  return {m.one("aten::mean", m.one("aten::div.Tensor", loss, lengths))};
+}
+
 // ---- other composites --------------------------------------------------------------------------------------------------
 
 Outputs multilabel_margin_loss(Shadow& m, Args a) {
@@ -322,7 +383,7 @@ Outputs cosine_similarity(Shadow& m, Args a) {
   // The norms are copied to be bounded from below in place.
   const Tensor first_bounded = m.one("aten::clone", norm_of(x));
   const Tensor second_bounded = m.one("aten::clone", norm_of(y));
-  const Tensor eps = m.one("aten::scalar_tensor", a[3], dtype);
+  const Tensor eps = m.one("aten::scalar_tensor", a[3]);
   const bool grad = m.grad_enabled();
   m.set_grad_enabled(false);
   m.all("aten::clamp_min_.Tensor", first_bounded, eps);
@@ -406,6 +467,12 @@ constexpr Operator operators[] = {
     {"aten::nll_loss2d_forward", kernel, nll_loss_forward},
     {"aten::nll_loss_backward", kernel, nll_loss_backward},
     {"aten::nll_loss2d_backward", kernel, nll_loss_backward},
+    {"aten::_ctc_loss", kernel, ctc_loss_forward},
+    {"aten::_ctc_loss.Tensor", kernel, ctc_loss_forward},
+    {"aten::_ctc_loss_backward", kernel, ctc_loss_backward},
+    {"aten::_ctc_loss_backward.Tensor", kernel, ctc_loss_backward},
+    {"aten::ctc_loss.IntList", composite, ctc_loss<"aten::_ctc_loss">},
+    {"aten::ctc_loss.Tensor", composite, ctc_loss<"aten::_ctc_loss.Tensor">},
     {"aten::nll_loss", composite, nll_loss<"aten::nll_loss_forward">},
     {"aten::nll_loss2d", composite, nll_loss<"aten::nll_loss2d_forward">},
     {"aten::nll_loss_nd", composite, nll_loss_nd},

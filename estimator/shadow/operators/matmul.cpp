@@ -68,16 +68,22 @@ bool fuses_bias(const Tensor& bias, const Tensor& b, double beta) {
          b->sizes[1] > 1;
 }
 
-Outputs addmm(Shadow& m, Args a) {
-  const Tensor &bias = a.tensor(0), &left = a.tensor(1), &right = a.tensor(2);
+Outputs addmm_of(Shadow& m, const Tensor& bias, const Tensor& left, const Tensor& right, DType dtype, double beta) {
   check_product(left, right, 2);
-  Tensor out = m.empty({left->sizes[0], right->sizes[1]}, left->dtype);
-  if (out->count() == 0 || left->count() == 0) return {out};
+  Tensor out = empty_beside(m, left, {left->sizes[0], right->sizes[1]}, dtype);
+  if (out->host || out->count() == 0 || left->count() == 0) return {out};
   const Tensor second = gemm_operand(m, right);
   const Tensor first = gemm_operand(m, left);
-  if (fuses_bias(bias, right, a.real(3))) m.use_cublaslt();
+  if (fuses_bias(bias, right, beta)) m.use_cublaslt();
   m.use_cublas();
   return {out};
+}
+
+Outputs addmm(Shadow& m, Args a) {
+  return addmm_of(m, a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(1)->dtype, a.real(3));
+}
+Outputs addmm_dtype(Shadow& m, Args a) {
+  return addmm_of(m, a.tensor(0), a.tensor(1), a.tensor(2), a.dtype(3, DType::f32), a.real(4));
 }
 
 /// In place, so never through cuBLASLt.
@@ -101,12 +107,24 @@ Outputs bmm(Shadow& m, Args a) { return {bmm_of(m, a.tensor(0), a.tensor(1), a.t
 Outputs bmm_dtype(Shadow& m, Args a) { return {bmm_of(m, a.tensor(0), a.tensor(1), a.dtype(2, DType::f32))}; }
 Outputs baddbmm(Shadow& m, Args a) { return {bmm_of(m, a.tensor(1), a.tensor(2), a.tensor(1)->dtype)}; }
 
+Outputs baddbmm_dtype(Shadow& m, Args a) { return {bmm_of(m, a.tensor(1), a.tensor(2), a.dtype(3, DType::f32))}; }
+
 Outputs baddbmm_(Shadow& m, Args a) {
   check_product(a.tensor(1), a.tensor(2), 3);
   const Tensor second = batched_operand(m, a.tensor(2));
   const Tensor first = batched_operand(m, a.tensor(1));
   m.use_cublas();
   return {a[0]};
+}
+
+/// Products of groups of rows with a matrix each (self, mat2, offs, bias, out_dtype): the groups' ends are on the GPU.
+Outputs grouped_mm(Shadow& m, Args a) {
+  const Tensor &x = a.tensor(0), &y = a.tensor(1);
+  if (x->dim() < 2 || y->dim() < 2) throw bad_input("grouped product of " + text_of(x->sizes) + " and " + text_of(y->sizes));
+  Dims sizes{x->sizes[x->dim() - 2], y->sizes.back()};
+  if (x->dim() == 3 && y->dim() == 3) sizes.insert(sizes.begin(), x->sizes[0]);
+  if (x->dim() == 2 && y->dim() == 2) sizes.insert(sizes.begin(), a.tensor(2)->count());
+  return {m.empty(sizes, a.dtype(4, x->dtype))};
 }
 
 /// One GEMM a batch entry, added up in the result.
@@ -653,11 +671,14 @@ constexpr Operator operators[] = {
     {"aten::mm", kernel, mm},
     {"aten::mm.dtype", kernel, mm_dtype},
     {"aten::addmm", kernel, addmm},
+    {"aten::addmm.dtype", kernel, addmm_dtype},
     {"aten::addmm_", kernel, addmm_},
     {"aten::bmm", kernel, bmm},
     {"aten::bmm.dtype", kernel, bmm_dtype},
     {"aten::baddbmm", kernel, baddbmm},
+    {"aten::baddbmm.dtype", kernel, baddbmm_dtype},
     {"aten::baddbmm_", kernel, baddbmm_},
+    {"aten::_grouped_mm", kernel, grouped_mm},
     {"aten::addbmm", kernel, addbmm},
     {"aten::addbmm_", kernel, in_place},
     {"aten::mv", kernel, mv},

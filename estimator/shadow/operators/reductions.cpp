@@ -311,6 +311,31 @@ Outputs histc(Shadow& m, Args a) {
   return {out};
 }
 
+// ---- weight norm -------------------------------------------------------------------------------------------------------
+
+/// (v, g, dim) -> (w, norms); norms of half types in float32.
+Outputs weight_norm_interface(Shadow& m, Args a) {
+  const Tensor &v = a.tensor(0), &g = a.tensor(1);
+  Tensor w = empty_beside(m, v, v->sizes);
+  return {w, m.empty_like(g, is_half(g->dtype) ? DType::f32 : g->dtype)};
+}
+
+/// (grad_w, saved_v, saved_g, saved_norms, dim) -> (grad_v, grad_g)
+Outputs weight_norm_interface_backward(Shadow& m, Args a) {
+  Tensor grad_v = empty_beside(m, a.tensor(1), a.tensor(1)->sizes);
+  return {grad_v, m.empty_like(a.tensor(2))};
+}
+
+/// Fused over the first or the last dimension on the GPU; else written out.
+Outputs weight_norm(Shadow& m, Args a) {
+  const Tensor& v = a.tensor(0);
+  const std::int64_t dim = a.integer(2);
+  if (!v->host && (dim == 0 || dim + 1 == static_cast<std::int64_t>(v->dim())))
+    return {m.all("aten::_weight_norm_interface", m.one("aten::contiguous", v), m.one("aten::contiguous", a[1]), dim)[0]};
+  const Tensor scale = m.one("aten::div.Tensor", a[1], m.one("aten::norm_except_dim", v, 2, dim));
+  return m.all("aten::mul.Tensor", v, scale);
+}
+
 // ---- composites --------------------------------------------------------------------------------------------------------
 
 Outputs norm_except_dim(Shadow& m, Args a) {
@@ -465,6 +490,9 @@ constexpr Operator operators[] = {
     {"aten::argsort.stable", composite, argsort_stable},
     {"aten::msort", composite, msort},
     {"aten::special_logsumexp", composite, forward_to<"aten::logsumexp">},
+    {"aten::_weight_norm_interface", kernel, weight_norm_interface},
+    {"aten::_weight_norm_interface_backward", kernel, weight_norm_interface_backward},
+    {"aten::_weight_norm", composite, weight_norm},
     {"aten::norm_except_dim", composite, norm_except_dim},
     {"aten::frobenius_norm.dim", composite, frobenius_norm},
     {"aten::linalg_matrix_norm.str_ord", composite, matrix_norm_str},
