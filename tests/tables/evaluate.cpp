@@ -170,9 +170,10 @@ TEST_CASE("what is not modelled says so and frees what was made") {
   Evaluator evaluator(table(), host);
   const std::vector<aten::FormulaName> names{{"grad", aten::Kind::gradient, 0}};
   const Tensor grad = host.make({48, 80});
-  for (const char* text : {"not_implemented(\"x\")", "no_such_function(grad * 2)", "(grad * 2).no_such_method()",
-                           "grad[7]", "1 / 0", "grad ? grad : grad", "clamp_backward(grad)", "{1, 2}[5]",
-                           "filled(-1, 2)", "filled(99999999999, 2)", "grad && true", "\"a\" * grad"}) {
+  for (const char* text :
+       {"not_implemented(\"x\")", "no_such_function(grad * 2)", "(grad * 2).no_such_method()", "grad[7]", "1 / 0",
+        "grad ? grad : grad", "clamp_backward(grad)", "{1, 2}[5]", "filled(-1, 2)", "filled(99999999999, 2)",
+        "grad && true", "-none", "{1, 2}[none]", "none || true", "none * 2", "\"a\" * grad"}) {
     const aten::Formula f = aten::parse_formula(text, names, table().helpers());
     host.events();
     CHECK_THROWS_AS_MESSAGE(evaluator.evaluate(f, {.arguments = {}, .results = {}, .gradients = {&grad, 1}}),

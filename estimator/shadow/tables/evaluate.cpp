@@ -45,6 +45,12 @@ Value element_of(const Value& list, std::int64_t i) {
                             : list.list()[static_cast<std::size_t>(i)];
 }
 
+/// The value as a number; helpers are data, so what is none must not end the program.
+const Value& number_in(const Value& v) {
+  if (!v.is_number()) not_modelled("a value", "that is no number");
+  return v;
+}
+
 DType dtype_of(const Value& v) {
   if (v.is_tensor()) return v.tensor()->dtype;
   if (v.is_dtype()) return v.dtype();
@@ -229,12 +235,12 @@ Value Evaluator::value(const Frame& frame, NodeId id) {
       return method(frame, n);
     case Kind::element: {
       const Value list = value(frame, operands[0]);
-      return element_of(list, value(frame, operands[1]).integer());
+      return element_of(list, number_in(value(frame, operands[1])).integer());
     }
     case Kind::negative: {
       const Value v = value(frame, operands[0]);
       if (v.is_tensor()) return operators("neg", {&v, 1});
-      return v.is_real() ? Value(-v.real()) : Value(-v.integer());
+      return number_in(v).is_real() ? Value(-v.real()) : Value(-v.integer());
     }
     case Kind::logical_not:
       return Value(!condition(frame, operands[0]));
@@ -249,11 +255,7 @@ Value Evaluator::value(const Frame& frame, NodeId id) {
   }
 }
 
-bool Evaluator::condition(const Frame& frame, NodeId id) {
-  const Value v = value(frame, id);
-  if (!v.is_number()) not_modelled("a condition", "that is no truth value");
-  return v.boolean();
-}
+bool Evaluator::condition(const Frame& frame, NodeId id) { return number_in(value(frame, id)).boolean(); }
 
 /// Operands from `from` on, evaluated last to first.
 BoundArguments Evaluator::arguments(const Frame& frame, const Node& node, std::size_t from) {
@@ -421,7 +423,7 @@ Value Evaluator::builtin(std::string_view name, Target target, std::span<const V
       if (v.is_number() && args.size() == 2 && args[1].is_number()) return Value(std::pow(v.real(), args[1].real()));
       return operators("pow", args);
     case Target::wrap_opt_if:
-      return args.size() == 2 && args[1].boolean() ? v : Value();
+      return number(1).boolean() ? v : Value();
     case Target::filled:
     case Target::undefined: {
       const std::int64_t n = number(0).integer();
@@ -513,9 +515,10 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
     }
     case Kind::assign_element: {
       Value element = full_expression(frame, operands[1]);
-      const std::int64_t i = full_expression(frame, operands[0]).integer();
+      const std::int64_t i = number_in(full_expression(frame, operands[0])).integer();
       Value& list = frame.locals[slot];
       if (list.is_integers()) {
+        number_in(element);
         list = builtin("an element", Target::replaced, std::array<Value, 3>{list, Value(i), element});
       } else {
         element_of(list, i);
@@ -546,7 +549,7 @@ bool Evaluator::statement(Frame& frame, NodeId id) {
       return false;
     }
     case Kind::branch: {
-      const bool yes = full_expression(frame, operands[0]).boolean();
+      const bool yes = number_in(full_expression(frame, operands[0])).boolean();
       if (!yes && operands.size() < 3) return false;
       return statement(frame, operands[yes ? 1 : 2]);
     }
