@@ -104,8 +104,8 @@ class DriverAddresses final : public AddressModel {
     by_size_.erase({size, address});
   }
 
-  Address lowest_;                               // of all chunks so far
-  Address next_reservation_ = Address{1} << 40;  // far below them
+  Address lowest_;                                      // of all chunks so far
+  Address next_reservation_ = Address{1} << 40;         // far below them
   std::map<Address, std::int64_t> by_address_;          // holes in chunks that are in use
   std::set<std::pair<std::int64_t, Address>> by_size_;  // the same
   std::map<Address, std::int64_t> free_chunks_;         // whole chunks above lowest_ that went back

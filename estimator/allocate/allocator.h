@@ -58,7 +58,8 @@ class Allocator {
  public:
   virtual ~Allocator() = default;
 
-  /// torch.empty of `requested` bytes while `stream` is current. Never throws for lack of memory: BlockId::out_of_memory.
+  /// torch.empty of `requested` bytes while `stream` is current. Never throws for lack of memory:
+  /// BlockId::out_of_memory.
   virtual BlockId allocate(Bytes requested, Stream stream = 0, PoolId pool = 0) = 0;
   /// The owner lets go. The block is free at once, unless record_stream was called for it: then it stays active until
   /// `complete`, `synchronize` or a retry after a failed cudaMalloc.

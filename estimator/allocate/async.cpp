@@ -13,7 +13,8 @@ namespace {
 constexpr std::int64_t chunk_size = 32 * MiB;
 constexpr std::int64_t alignment = 512;
 constexpr std::int64_t more_than_any_card = 1LL << 46;
-// Up to here a request is cut from the largest free piece, above from the tightest: what came nearest to the recorded runs.
+// Up to here a request is cut from the largest free piece, above from the tightest: what came nearest to the recorded
+// runs.
 constexpr std::int64_t loose_fit_up_to = 3 * MiB / 2;
 
 }  // namespace
@@ -178,8 +179,8 @@ void AsyncAllocator::grow_tail(std::int64_t size) {
 }
 
 bool AsyncAllocator::backed(std::int64_t begin, std::int64_t size) const {
-  for (auto c = static_cast<std::size_t>(begin / chunk_size); c <= static_cast<std::size_t>((begin + size - 1) / chunk_size);
-       ++c) {
+  for (auto c = static_cast<std::size_t>(begin / chunk_size);
+       c <= static_cast<std::size_t>((begin + size - 1) / chunk_size); ++c) {
     if (!chunks_[c].backed) return false;
   }
   return true;

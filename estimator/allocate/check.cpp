@@ -76,8 +76,10 @@ class Checker {
       if (step.kind == ReplayScript::Kind::allocate && has_addresses) compare_address(step, block, *allocator);
       if (step.kind == ReplayScript::Kind::allocate_refused) {
         ++check_.oom_events_recorded;
-        if (allocator->stats().num_ooms > ooms) ++check_.oom_events;
-        else differ(step.entry, "the recording ran out of memory here, the replay did not");
+        if (allocator->stats().num_ooms > ooms)
+          ++check_.oom_events;
+        else
+          differ(step.entry, "the recording ran out of memory here, the replay did not");
       }
     }
     result_ = player.finish();
@@ -102,8 +104,10 @@ class Checker {
     }
     const Address recorded = history_.entries[step.entry].address;
     const Address replayed = allocator.address(block);
-    if (recorded == replayed) ++check_.addresses_equal;
-    else differ(step.entry, fmt::format("{} bytes lie at {:#x}, in the replay at {:#x}", step.bytes, recorded, replayed));
+    if (recorded == replayed)
+      ++check_.addresses_equal;
+    else
+      differ(step.entry, fmt::format("{} bytes lie at {:#x}, in the replay at {:#x}", step.bytes, recorded, replayed));
   }
 
   void compare_segment_events(const Trace& trace) {
@@ -117,7 +121,8 @@ class Checker {
         differ(i, fmt::format("{} of {} bytes did not happen in the replay", name_of(recorded.action), recorded.size));
         continue;
       }
-      if (replayed->action == recorded.action && replayed->size == recorded.size && replayed->address == recorded.address) {
+      if (replayed->action == recorded.action && replayed->size == recorded.size &&
+          replayed->address == recorded.address) {
         ++check_.segment_events_equal;
       } else {
         differ(i, fmt::format("{} of {} bytes, in the replay {} of {}", name_of(recorded.action), recorded.size,

@@ -50,7 +50,8 @@ void number_streams(History& history, std::vector<std::int64_t> handles_of_entri
 
 std::vector<History> parse_histories(std::string_view bytes, const std::string& file) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) throw bad_input("the file is empty", printable(file), std::string(what_it_may_be));
+  if (first == std::string_view::npos)
+    throw bad_input("the file is empty", printable(file), std::string(what_it_may_be));
   const bool json = bytes[first] == '{' || bytes[first] == '[';
   const PlainData data = json ? read_json(bytes, file) : read_pickle(bytes, file);
   if (data.get(data.root, "device_traces").is_list()) return histories_of_snapshot(data, file);
@@ -60,7 +61,8 @@ std::vector<History> parse_histories(std::string_view bytes, const std::string& 
     if (!run.is_dict()) break;
     histories.push_back(history_of_events(data, run, file));
   }
-  if (histories.empty()) throw bad_input("no allocator history in this file", printable(file), std::string(what_it_may_be));
+  if (histories.empty())
+    throw bad_input("no allocator history in this file", printable(file), std::string(what_it_may_be));
   return histories;
 }
 

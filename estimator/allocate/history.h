@@ -22,7 +22,7 @@ struct Frame {
 struct History {
   std::string file;
   int device = 0;
-  std::string alloc_conf;                ///< PYTORCH_ALLOC_CONF of the recording; empty: defaults, or not recorded
+  std::string alloc_conf;                 ///< PYTORCH_ALLOC_CONF of the recording; empty: defaults, or not recorded
   std::optional<double> memory_fraction;  ///< set_per_process_memory_fraction, where the file says
   std::optional<Bytes> device_total;      ///< the card's memory, where the file says
   std::string torch_version;              ///< empty: not recorded
@@ -44,7 +44,8 @@ struct History {
 };
 
 /// Reads a PyTorch memory snapshot (pickle of torch.cuda.memory._dump_snapshot, or the same as JSON) or a JSON history
-/// (`events`, `segments`); one History for each run or device in it that has events or segments. Throws Error (bad input).
+/// (`events`, `segments`); one History for each run or device in it that has events or segments. Throws Error (bad
+/// input).
 std::vector<History> read_histories(const std::string& path);
 /// The same from memory; `file` is for messages.
 std::vector<History> parse_histories(std::string_view bytes, const std::string& file);

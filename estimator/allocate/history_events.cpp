@@ -27,7 +27,8 @@ class EventsReader {
     if (const double fraction = number(data_.get(run_, "fraction")); fraction > 0 && fraction < 1) {
       history.memory_fraction = fraction;
     }
-    if (const std::int64_t total = data_.get(run_, "total_memory").as_integer(); total > 0 && total <= most_recorded_bytes) {
+    if (const std::int64_t total = data_.get(run_, "total_memory").as_integer();
+        total > 0 && total <= most_recorded_bytes) {
       history.device_total = Bytes(total);
     }
     read_events(history);
@@ -95,15 +96,18 @@ class EventsReader {
     }
   }
 
-  /// [address, bytes, stream, "small" or "large", expandable, [[bytes, requested, state], …]], or the first two and the kind.
+  /// [address, bytes, stream, "small" or "large", expandable, [[bytes, requested, state], …]], or the first two and the
+  /// kind.
   void read_segments(History& history) {
     history.segments_have_blocks = true;
     for (const PlainValue& item : data_.items(data_.get(run_, "segments"))) {
       const std::vector<PlainValue>& fields = data_.items(item);
       SegmentRecord segment;
-      segment.address = static_cast<Address>(number_at(fields, 0, highest_recorded_address, "segment's address")) + base;
+      segment.address =
+          static_cast<Address>(number_at(fields, 0, highest_recorded_address, "segment's address")) + base;
       segment.size = number_at(fields, 1, most_recorded_bytes, "segment's size");
-      segment.small_pool = std::any_of(fields.begin(), fields.end(), [](const auto& f) { return f.as_text() == "small"; });
+      segment.small_pool =
+          std::any_of(fields.begin(), fields.end(), [](const auto& f) { return f.as_text() == "small"; });
       const std::int64_t stream = fields.size() > 3 ? fields[2].as_integer() : 0;
       if (fields.size() < 6) {
         history.segments_have_blocks = false;

@@ -13,8 +13,9 @@
 namespace headroom {
 namespace {
 
-constexpr std::array actions{Action::alloc,         Action::free_requested, Action::free_completed, Action::segment_alloc,
-                             Action::segment_free, Action::segment_map,    Action::segment_unmap,  Action::oom};
+constexpr std::array actions{
+    Action::alloc,        Action::free_requested, Action::free_completed, Action::segment_alloc,
+    Action::segment_free, Action::segment_map,    Action::segment_unmap,  Action::oom};
 
 class SnapshotReader {
  public:
@@ -31,7 +32,8 @@ class SnapshotReader {
     std::map<std::int64_t, History> by_device;
     const std::vector<PlainValue>& traces = data_.items(data_.get(data_.root, "device_traces"));
     for (std::size_t device = 0; device < traces.size(); ++device) {
-      if (!data_.items(traces[device]).empty()) read_trace(by_device[static_cast<std::int64_t>(device)], traces[device]);
+      if (!data_.items(traces[device]).empty())
+        read_trace(by_device[static_cast<std::int64_t>(device)], traces[device]);
     }
     std::map<std::int64_t, std::vector<PlainValue>> segments;
     for (const PlainValue& segment : data_.items(data_.get(data_.root, "segments"))) {
@@ -59,7 +61,8 @@ class SnapshotReader {
   // A file may mention one list many times; what is made of it must stay within what an honest file of its size gives.
   static constexpr std::size_t most_items = 100'000'000;
   void count_item() {
-    if (++items_ > most_items) throw bad_input("the snapshot has more than 100 million events and blocks", printable(file_));
+    if (++items_ > most_items)
+      throw bad_input("the snapshot has more than 100 million events and blocks", printable(file_));
   }
 
   std::int64_t number_of(const PlainValue& dict, std::string_view key, std::int64_t most = most_recorded_bytes) {
@@ -83,7 +86,8 @@ class SnapshotReader {
     for (const PlainValue& entry : data_.items(trace)) {
       count_item();
       const auto action = actions_.find(data_.get(entry, "action").as_text());
-      if (action == actions_.end()) continue;  // "snapshot", "annotate", "workspace_snapshot": nothing happens to memory
+      if (action == actions_.end())
+        continue;  // "snapshot", "annotate", "workspace_snapshot": nothing happens to memory
       TraceEntry event;
       event.action = action->second;
       event.size = number_of(entry, "size");
@@ -113,7 +117,8 @@ class SnapshotReader {
         count_item();
         BlockRecord block;
         block.size = number_of(item, "size");
-        block.requested = std::clamp<std::int64_t>(data_.get(item, "requested_size").as_integer(block.size), 0, most_recorded_bytes);
+        block.requested =
+            std::clamp<std::int64_t>(data_.get(item, "requested_size").as_integer(block.size), 0, most_recorded_bytes);
         const std::string_view state = data_.get(item, "state").as_text();
         block.state = state == "active_allocated" ? BlockState::active_allocated
                       : state == "inactive"       ? BlockState::inactive
@@ -140,7 +145,8 @@ class SnapshotReader {
   /// A list of frames that the file shares is read once.
   std::int32_t stack_of(History& history, const PlainValue& frames) {
     if (!frames.is_list() || data_.items(frames).empty()) return -1;
-    const auto [known, is_new] = stacks_.try_emplace({&history, frames.container}, static_cast<std::int32_t>(history.stacks.size()));
+    const auto [known, is_new] =
+        stacks_.try_emplace({&history, frames.container}, static_cast<std::int32_t>(history.stacks.size()));
     if (is_new) {
       std::vector<std::uint32_t> stack;
       for (const PlainValue& frame : data_.items(frames)) {
@@ -152,9 +158,11 @@ class SnapshotReader {
     return known->second;
   }
   std::uint32_t frame_of(History& history, const PlainValue& frame) {
-    const auto [known, is_new] = frames_.try_emplace({&history, frame.container}, static_cast<std::uint32_t>(history.frames.size()));
+    const auto [known, is_new] =
+        frames_.try_emplace({&history, frame.container}, static_cast<std::uint32_t>(history.frames.size()));
     if (is_new) {
-      history.frames.push_back({std::string(data_.get(frame, "filename").as_text()), data_.get(frame, "line").as_integer(),
+      history.frames.push_back({std::string(data_.get(frame, "filename").as_text()),
+                                data_.get(frame, "line").as_integer(),
                                 std::string(data_.get(frame, "name").as_text())});
     }
     return known->second;

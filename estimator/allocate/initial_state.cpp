@@ -69,9 +69,14 @@ class Undo {
         // Only the small pool's segments have 2 MiB.
         ranges_[entry.address] = {entry.size, entry.stream, entry.pool, entry.size == 2 * MiB, false};
         break;
-      case Action::segment_map: subtract(entry); break;
-      case Action::segment_unmap: add(entry); break;
-      case Action::oom: break;
+      case Action::segment_map:
+        subtract(entry);
+        break;
+      case Action::segment_unmap:
+        add(entry);
+        break;
+      case Action::oom:
+        break;
     }
   }
 
@@ -120,7 +125,8 @@ class Undo {
     ranges_[begin] = range;
   }
 
-  std::map<Address, Range>::iterator nearest_expandable(const TraceEntry& entry, std::map<Address, Range>::iterator next) {
+  std::map<Address, Range>::iterator nearest_expandable(const TraceEntry& entry,
+                                                        std::map<Address, Range>::iterator next) {
     auto best = ranges_.end();
     Address distance = 0;
     const auto consider = [&](std::map<Address, Range>::iterator it) {
@@ -165,8 +171,8 @@ class Undo {
     return segment;
   }
 
-  /// Size of a block of which the request is known and the room up to the next block that is not free. What was not worth
-  /// splitting belongs to it: a free block of the large pool is never that small.
+  /// Size of a block of which the request is known and the room up to the next block that is not free. What was not
+  /// worth splitting belongs to it: a free block of the large pool is never that small.
   std::int64_t size_in(const Range& range, std::int64_t requested, std::int64_t room) const {
     const std::int64_t size = std::min(room, options_.round_size(requested));
     const std::int64_t rest = room - size;

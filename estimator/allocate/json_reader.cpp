@@ -46,8 +46,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool add(PlainValue value) {
-    if (starts_.empty()) data_.root = value;
-    else open_.push_back(value);
+    if (starts_.empty())
+      data_.root = value;
+    else
+      open_.push_back(value);
     return true;
   }
   bool open() {
@@ -70,8 +72,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string file_;
   PlainData data_;
-  std::vector<PlainValue> open_;        // items of all containers that are still open
-  std::vector<std::size_t> starts_;     // where each of them begins
+  std::vector<PlainValue> open_;     // items of all containers that are still open
+  std::vector<std::size_t> starts_;  // where each of them begins
   std::unordered_map<std::string, PlainValue> texts_;
 };
 

@@ -12,8 +12,8 @@
 
 namespace headroom {
 
-/// Rules of c10/cuda/CUDACachingAllocator.cpp (2.11), in its order and with its names; checked against recorded histories
-/// address by address (tests/allocate). Single-threaded; times of streams' events are told by `complete`.
+/// Rules of c10/cuda/CUDACachingAllocator.cpp (2.11), in its order and with its names; checked against recorded
+/// histories address by address (tests/allocate). Single-threaded; times of streams' events are told by `complete`.
 class CachingAllocator final : public Allocator {
  public:
   CachingAllocator(const AllocatorOptions& options, const AllocatorDevice& device,

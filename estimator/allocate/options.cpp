@@ -15,12 +15,6 @@
 namespace headroom {
 namespace {
 
-constexpr std::int64_t min_block_size = 512;
-constexpr std::int64_t small_size = 1 * MiB;    // largest block of the small pool
-constexpr std::int64_t small_buffer = 2 * MiB;  // segment of the small pool
-constexpr std::int64_t min_large_alloc_mb = 10;  // from here on a request gets a segment of its own
-constexpr std::int64_t round_large = 2 * MiB;
-constexpr std::int64_t one_exabyte = 1LL << 60;
 constexpr std::int64_t most_divisions = 1LL << 40;  // more change nothing below an exabyte
 
 /// Up to the next of `divisions` equal steps between two powers of two.
@@ -210,8 +204,8 @@ class Parser {
   std::size_t large_segment_size(std::size_t i) {
     separator(++i, ":");
     const std::uint64_t mb = unsigned_at(++i);
-    if (mb <= static_cast<std::uint64_t>(min_large_alloc_mb)) {
-      refuse(fmt::format("CachingAllocator option large_segment_size_mb must be > {} MB", min_large_alloc_mb));
+    if (mb <= static_cast<std::uint64_t>(min_large_alloc / MiB)) {
+      refuse(fmt::format("CachingAllocator option large_segment_size_mb must be > {} MB", min_large_alloc / MiB));
     }
     options_.large_segment_size = megabytes(mb, one_exabyte);
     return i;
@@ -305,7 +299,8 @@ class Parser {
         refuse("For roundups, the divisions has to be power of 2 or 0 to disable roundup ");
       }
       if (tokens_[boundary_at] == ">") {
-        std::fill(table.begin() + static_cast<std::ptrdiff_t>(last_index) + (strict_ ? 0 : 1), table.end(), number_at(i));
+        std::fill(table.begin() + static_cast<std::ptrdiff_t>(last_index) + (strict_ ? 0 : 1), table.end(),
+                  number_at(i));
       } else {
         const std::uint64_t boundary = unsigned_at(boundary_at);
         if (!std::has_single_bit(boundary)) refuse("For roundups, the intervals have to be power of 2 ");
@@ -338,14 +333,15 @@ std::int64_t AllocatorOptions::round_size(std::int64_t bytes) const {
 
 std::int64_t AllocatorOptions::segment_size(std::int64_t size) const {
   if (size <= small_size) return small_buffer;
-  if (size < min_large_alloc_mb * MiB) return large_segment_size;
+  if (size < min_large_alloc) return large_segment_size;
   return Bytes(size).rounded_up(round_large).count();
 }
 
 TorchVersion parse_torch_version(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '.');
   const auto major = parts.size() < 2 ? std::nullopt : parse_int(parts[0]);
-  const auto minor = parts.size() < 2 ? std::nullopt : parse_int(parts[1].substr(0, parts[1].find_first_not_of("0123456789")));
+  const auto minor =
+      parts.size() < 2 ? std::nullopt : parse_int(parts[1].substr(0, parts[1].find_first_not_of("0123456789")));
   if (!major || !minor || *major < 0 || *major > 99 || *minor < 0 || *minor > 99) {
     throw usage_error(fmt::format("'{}' is no version of torch", text), "--torch", "as in 2.11");
   }

@@ -131,7 +131,8 @@ class PickleReader {
     push(data_.add_dict(std::move(entries)));
   }
   void append(const std::vector<PlainValue>& values, Kind kind) {
-    if (top().kind != kind) fail(kind == Kind::list ? "it appends to what is no list" : "it sets an item of what is no dict");
+    if (top().kind != kind)
+      fail(kind == Kind::list ? "it appends to what is no list" : "it sets an item of what is no dict");
     if (kind == Kind::dict && values.size() % 2 != 0) fail("a dict has a key without a value");
     std::vector<PlainValue>& contents = data_.contents(top());
     contents.insert(contents.end(), values.begin(), values.end());
@@ -157,33 +158,66 @@ class PickleReader {
         if (unsigned_le(1) > highest_protocol) fail("its protocol is newer than 5");
         return;
       case 0x95:  // FRAME: the length of what follows; of no use here
-        if (unsigned_le(8) > bytes_.size() - at_) fail("a frame is longer than the file", "the file is cut off or damaged");
+        if (unsigned_le(8) > bytes_.size() - at_)
+          fail("a frame is longer than the file", "the file is cut off or damaged");
         return;
-      case '.': stopped_ = true; return;
-      case '(': marks_.push_back(stack_.size()); return;
+      case '.':
+        stopped_ = true;
+        return;
+      case '(':
+        marks_.push_back(stack_.size());
+        return;
       case '0':
-        if (!marks_.empty() && marks_.back() == stack_.size()) marks_.pop_back();
-        else pop();
+        if (!marks_.empty() && marks_.back() == stack_.size())
+          marks_.pop_back();
+        else
+          pop();
         return;
-      case '1': pop_to_mark(); return;
-      case '2': push(top()); return;
+      case '1':
+        pop_to_mark();
+        return;
+      case '2':
+        push(top());
+        return;
 
-      case 'N': push({}); return;
-      case 0x88: push(PlainData::make_boolean(true)); return;
-      case 0x89: push(PlainData::make_boolean(false)); return;
+      case 'N':
+        push({});
+        return;
+      case 0x88:
+        push(PlainData::make_boolean(true));
+        return;
+      case 0x89:
+        push(PlainData::make_boolean(false));
+        return;
       case 'I': {
         const std::string_view text = line();
-        if (text == "00" || text == "01") push(PlainData::make_boolean(text == "01"));
-        else push(PlainData::make_integer(decimal(text)));
+        if (text == "00" || text == "01")
+          push(PlainData::make_boolean(text == "01"));
+        else
+          push(PlainData::make_integer(decimal(text)));
         return;
       }
-      case 'L': push(PlainData::make_integer(decimal(line()))); return;
-      case 'J': push(PlainData::make_integer(static_cast<std::int32_t>(unsigned_le(4)))); return;
-      case 'K': push(PlainData::make_integer(static_cast<std::int64_t>(unsigned_le(1)))); return;
-      case 'M': push(PlainData::make_integer(static_cast<std::int64_t>(unsigned_le(2)))); return;
-      case 0x8a: push(PlainData::make_integer(long_le(unsigned_le(1)))); return;
-      case 0x8b: push(PlainData::make_integer(long_le(unsigned_le(4)))); return;
-      case 'F': push(PlainData::make_real(real_text(line()))); return;
+      case 'L':
+        push(PlainData::make_integer(decimal(line())));
+        return;
+      case 'J':
+        push(PlainData::make_integer(static_cast<std::int32_t>(unsigned_le(4))));
+        return;
+      case 'K':
+        push(PlainData::make_integer(static_cast<std::int64_t>(unsigned_le(1))));
+        return;
+      case 'M':
+        push(PlainData::make_integer(static_cast<std::int64_t>(unsigned_le(2))));
+        return;
+      case 0x8a:
+        push(PlainData::make_integer(long_le(unsigned_le(1))));
+        return;
+      case 0x8b:
+        push(PlainData::make_integer(long_le(unsigned_le(4))));
+        return;
+      case 'F':
+        push(PlainData::make_real(real_text(line())));
+        return;
       case 'G': {
         std::uint64_t bits = 0;
         for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
@@ -199,63 +233,121 @@ class PickleReader {
         push_text(text.substr(1, text.size() - 2));
         return;
       }
-      case 'V': push_text(line()); return;
+      case 'V':
+        push_text(line());
+        return;
       case 'U':
       case 'C':
-      case 0x8c: push_text(take(unsigned_le(1))); return;
+      case 0x8c:
+        push_text(take(unsigned_le(1)));
+        return;
       case 'T':
       case 'X':
-      case 'B': push_text(take(unsigned_le(4))); return;
+      case 'B':
+        push_text(take(unsigned_le(4)));
+        return;
       case 0x8d:
       case 0x8e:
-      case 0x96: push_text(take(unsigned_le(8))); return;
+      case 0x96:
+        push_text(take(unsigned_le(8)));
+        return;
 
       case ']':
       case ')':
-      case 0x8f: push(data_.add_list({})); return;
+      case 0x8f:
+        push(data_.add_list({}));
+        return;
       case 'l':
       case 't':
-      case 0x91: push(data_.add_list(pop_to_mark())); return;
-      case 0x85: push_tuple(1); return;
-      case 0x86: push_tuple(2); return;
-      case 0x87: push_tuple(3); return;
-      case 'a': append({pop()}, Kind::list); return;
+      case 0x91:
+        push(data_.add_list(pop_to_mark()));
+        return;
+      case 0x85:
+        push_tuple(1);
+        return;
+      case 0x86:
+        push_tuple(2);
+        return;
+      case 0x87:
+        push_tuple(3);
+        return;
+      case 'a':
+        append({pop()}, Kind::list);
+        return;
       case 'e':
-      case 0x90: append(pop_to_mark(), Kind::list); return;
-      case '}': push(data_.add_dict({})); return;
-      case 'd': push_dict(pop_to_mark()); return;
+      case 0x90:
+        append(pop_to_mark(), Kind::list);
+        return;
+      case '}':
+        push(data_.add_dict({}));
+        return;
+      case 'd':
+        push_dict(pop_to_mark());
+        return;
       case 's': {
         const PlainValue value = pop();
         const PlainValue key = pop();
         append({key, value}, Kind::dict);
         return;
       }
-      case 'u': append(pop_to_mark(), Kind::dict); return;
+      case 'u':
+        append(pop_to_mark(), Kind::dict);
+        return;
 
-      case 'g': get(memo_key(line())); return;
-      case 'h': get(unsigned_le(1)); return;
-      case 'j': get(unsigned_le(4)); return;
-      case 'p': put(memo_key(line())); return;
-      case 'q': put(unsigned_le(1)); return;
-      case 'r': put(unsigned_le(4)); return;
-      case 0x94: put(memo_.size()); return;
+      case 'g':
+        get(memo_key(line()));
+        return;
+      case 'h':
+        get(unsigned_le(1));
+        return;
+      case 'j':
+        get(unsigned_le(4));
+        return;
+      case 'p':
+        put(memo_key(line()));
+        return;
+      case 'q':
+        put(unsigned_le(1));
+        return;
+      case 'r':
+        put(unsigned_le(4));
+        return;
+      case 0x94:
+        put(memo_.size());
+        return;
 
-      case 'c': refuse("GLOBAL");
-      case 0x93: refuse("STACK_GLOBAL");
-      case 'R': refuse("REDUCE");
-      case 'b': refuse("BUILD");
-      case 'i': refuse("INST");
-      case 'o': refuse("OBJ");
-      case 0x81: refuse("NEWOBJ");
-      case 0x92: refuse("NEWOBJ_EX");
-      case 'P': refuse("PERSID");
-      case 'Q': refuse("BINPERSID");
-      case 0x82: refuse("EXT1");
-      case 0x83: refuse("EXT2");
-      case 0x84: refuse("EXT4");
-      case 0x97: refuse("NEXT_BUFFER");
-      case 0x98: refuse("READONLY_BUFFER");
-      default: fail(fmt::format("0x{:02x} is no opcode", opcode), "is it a pickle or a JSON file at all?");
+      case 'c':
+        refuse("GLOBAL");
+      case 0x93:
+        refuse("STACK_GLOBAL");
+      case 'R':
+        refuse("REDUCE");
+      case 'b':
+        refuse("BUILD");
+      case 'i':
+        refuse("INST");
+      case 'o':
+        refuse("OBJ");
+      case 0x81:
+        refuse("NEWOBJ");
+      case 0x92:
+        refuse("NEWOBJ_EX");
+      case 'P':
+        refuse("PERSID");
+      case 'Q':
+        refuse("BINPERSID");
+      case 0x82:
+        refuse("EXT1");
+      case 0x83:
+        refuse("EXT2");
+      case 0x84:
+        refuse("EXT4");
+      case 0x97:
+        refuse("NEXT_BUFFER");
+      case 0x98:
+        refuse("READONLY_BUFFER");
+      default:
+        fail(fmt::format("0x{:02x} is no opcode", opcode), "is it a pickle or a JSON file at all?");
     }
   }
 

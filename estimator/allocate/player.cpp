@@ -40,11 +40,21 @@ BlockId Player::play(std::size_t index) {
       }
       break;
     }
-    case ReplayScript::Kind::free: allocator_.free(handles_[step.block]); break;
-    case ReplayScript::Kind::free_later: free_later(step); break;
-    case ReplayScript::Kind::complete: complete(step); break;
-    case ReplayScript::Kind::empty_cache: allocator_.empty_cache(); break;
-    case ReplayScript::Kind::retire_pool: allocator_.retire_pool(step.pool); break;
+    case ReplayScript::Kind::free:
+      allocator_.free(handles_[step.block]);
+      break;
+    case ReplayScript::Kind::free_later:
+      free_later(step);
+      break;
+    case ReplayScript::Kind::complete:
+      complete(step);
+      break;
+    case ReplayScript::Kind::empty_cache:
+      allocator_.empty_cache();
+      break;
+    case ReplayScript::Kind::retire_pool:
+      allocator_.retire_pool(step.pool);
+      break;
   }
   if (index % stride_ == 0 || index + 1 == script_.steps.size()) result_.timeline.push_back(point(step.entry));
   note_peaks(step.entry);

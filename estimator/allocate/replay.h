@@ -54,8 +54,8 @@ struct ReplayConfig {
 };
 /// The settings of the recording, with its memory fraction and its card.
 ReplayConfig recorded_config(const ReplayScript& script);
-/// Other settings on the same card and fraction, or on one of `memory` bytes ("would it have fitted?"), all of which the
-/// allocator may take.
+/// Other settings on the same card and fraction, or on one of `memory` bytes ("would it have fitted?"), all of which
+/// the allocator may take.
 ReplayConfig other_config(const ReplayScript& script, const AllocatorOptions& options,
                           std::optional<Bytes> memory = std::nullopt);
 
@@ -76,15 +76,15 @@ struct ReplayOom {
 };
 
 struct ReplayResult {
-  MemoryStats stats;                 ///< at the end; peaks over the whole history
+  MemoryStats stats;  ///< at the end; peaks over the whole history
   ReplayPoint at_peak_allocated;
   ReplayPoint at_peak_reserved;
   std::vector<ReplayPoint> timeline;  ///< at most 512 points, evenly over the events
   std::vector<ReplayOom> ooms;        ///< the first 100
   std::int64_t oom_events = 0;
-  std::int64_t avoided_ooms = 0;      ///< refused in the recording, granted here
+  std::int64_t avoided_ooms = 0;  ///< refused in the recording, granted here
   std::vector<SegmentRecord> segments;
-  Diagnostics diagnostics;            ///< the script's, and "async-reserved" with its bound for cudaMallocAsync
+  Diagnostics diagnostics;  ///< the script's, and "async-reserved" with its bound for cudaMallocAsync
 
   /// Reserved and not allocated, as a share of reserved, when reserved was highest.
   double fragmentation() const;

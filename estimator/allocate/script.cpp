@@ -19,8 +19,8 @@ bool can_be_collected(const TraceEntry& entry) {
   return entry.action == Action::segment_free && entry.size > 2 * MiB && entry.pool == 0;
 }
 
-/// Tells what the program did from what the allocator recorded. empty_cache() is no event: it is a run of freed segments
-/// that no failing allocation and no garbage collection explains.
+/// Tells what the program did from what the allocator recorded. empty_cache() is no event: it is a run of freed
+/// segments that no failing allocation and no garbage collection explains.
 class ScriptMaker {
  public:
   ScriptMaker(const History& history, ReplayScript& script) : history_(history), script_(script) {}
@@ -41,9 +41,10 @@ class ScriptMaker {
     script_.blocks = blocks_;
     if (script_.options.garbage_collection_threshold > 0 && script_.options.per_process_memory_fraction == 1 &&
         std::any_of(history_.entries.begin(), history_.entries.end(), can_be_collected)) {
-      script_.diagnostics.push_back({"memory-fraction-unknown", Severity::warning, history_.file,
-                                     "garbage collection depends on the memory fraction, which this file does not hold; "
-                                     "what it freed is replayed as emptied caches"});
+      script_.diagnostics.push_back(
+          {"memory-fraction-unknown", Severity::warning, history_.file,
+           "garbage collection depends on the memory fraction, which this file does not hold; "
+           "what it freed is replayed as emptied caches"});
     }
     if (contradictions_ > 0) {
       script_.diagnostics.push_back({"history-inconsistent", Severity::warning, history_.file,
@@ -80,18 +81,19 @@ class ScriptMaker {
 
   /// What the events say about the memory that was there.
   struct Observed {
-    std::int64_t peak = 0;                ///< reserved
-    std::int64_t granted = 0;             ///< reserved before, and what cudaMalloc would be asked for, where it was granted
-    std::int64_t capacity = INT64_MAX;    ///< reserved and what the driver called free, where it was refused
+    std::int64_t peak = 0;     ///< reserved
+    std::int64_t granted = 0;  ///< reserved before, and what cudaMalloc would be asked for, where it was granted
+    std::int64_t capacity = INT64_MAX;  ///< reserved and what the driver called free, where it was refused
     bool refused = false;
-    bool by_driver = true;                ///< every refused request was more than what was free
+    bool by_driver = true;  ///< every refused request was more than what was free
   };
   Observed observe() const {
     Observed seen;
     std::int64_t reserved = initial_reserved_;
     std::int64_t before = reserved;
     for (const TraceEntry& entry : history_.entries) {
-      if (entry.action == Action::alloc && reserved > before) seen.granted = std::max(seen.granted, before + asked(entry.size));
+      if (entry.action == Action::alloc && reserved > before)
+        seen.granted = std::max(seen.granted, before + asked(entry.size));
       if (takes(entry.action)) reserved += entry.size;
       if (gives_back(entry.action)) reserved -= entry.size;
       if (!takes(entry.action)) before = reserved;
@@ -114,7 +116,7 @@ class ScriptMaker {
     AllocatorDevice& device = script_.device;
     if (history_.memory_fraction) options.per_process_memory_fraction = *history_.memory_fraction;
     by_fraction_ = options.per_process_memory_fraction < 1 || (seen.refused && !seen.by_driver);
-    limit_ = by_fraction_                                          ? std::max(seen.peak, seen.granted)
+    limit_ = by_fraction_                                               ? std::max(seen.peak, seen.granted)
              : seen.capacity >= seen.peak && seen.capacity != INT64_MAX ? seen.capacity
                                                                         : seen.peak;
     if (history_.device_total) {
@@ -176,10 +178,9 @@ class ScriptMaker {
       break;
     }
     const double threshold = script_.options.garbage_collection_threshold;
-    const bool collected =
-        threshold > 0 && static_cast<double>(reserved) > threshold * static_cast<double>(limit_) &&
-        std::all_of(history_.entries.begin() + static_cast<std::ptrdiff_t>(begin),
-                    history_.entries.begin() + static_cast<std::ptrdiff_t>(end), can_be_collected);
+    const bool collected = threshold > 0 && static_cast<double>(reserved) > threshold * static_cast<double>(limit_) &&
+                           std::all_of(history_.entries.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       history_.entries.begin() + static_cast<std::ptrdiff_t>(end), can_be_collected);
     return collected || reserved + need > limit_;
   }
 
@@ -237,13 +238,17 @@ class ScriptMaker {
         }
         break;
       case Action::segment_alloc:
-      case Action::segment_map: reserved_ += entry.size; break;
+      case Action::segment_map:
+        reserved_ += entry.size;
+        break;
       case Action::segment_free:
       case Action::segment_unmap:
         if (i == 0 || !gives_back(history_.entries[i - 1].action)) read_run(i);
         reserved_ -= entry.size;
         break;
-      case Action::oom: add(Kind::allocate_refused, i); break;
+      case Action::oom:
+        add(Kind::allocate_refused, i);
+        break;
     }
   }
 

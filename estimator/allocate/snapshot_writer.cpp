@@ -191,7 +191,8 @@ class SnapshotWriter {
     const bool of_block = entry.action == Action::alloc || entry.action == Action::free_requested ||
                           entry.action == Action::free_completed;
     const auto context = static_cast<std::size_t>(entry.context);
-    if (!of_block || entry.context < 0 || context >= categories_.size() || categories_[context].empty()) return "unknown";
+    if (!of_block || entry.context < 0 || context >= categories_.size() || categories_[context].empty())
+      return "unknown";
     return categories_[context];
   }
 

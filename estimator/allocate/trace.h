@@ -21,9 +21,9 @@ enum class Action : std::uint8_t {
   free_completed,  ///< the block went back to its pool (later than requested when another stream still used it)
   segment_alloc,   ///< cudaMalloc; size = the segment's
   segment_free,
-  segment_map,     ///< expandable segments: pages mapped
+  segment_map,  ///< expandable segments: pages mapped
   segment_unmap,
-  oom,             ///< size = the rounded request, address = free device bytes
+  oom,  ///< size = the rounded request, address = free device bytes
 };
 
 /// "segment_alloc" and so on.
@@ -59,7 +59,7 @@ struct BlockRecord {
   std::int64_t size = 0;
   std::int64_t requested = 0;  ///< means nothing when inactive
   BlockState state = BlockState::inactive;
-  std::int32_t context = -1;   ///< of the allocation, as in TraceEntry
+  std::int32_t context = -1;  ///< of the allocation, as in TraceEntry
 };
 
 /// One cudaMalloc, or one contiguous mapped range of an expandable segment, with the blocks that tile it in address

@@ -48,15 +48,17 @@ TEST_CASE("every recorded answer of torch 2.11") {
       CHECK(options.expandable_segments == expected["expandable_segments"].get<bool>());
     }
     for (std::size_t i = 0; i < 16; ++i) {
-      const std::int64_t divisions =
-          expected.contains("roundup_power2_divisions") ? expected["roundup_power2_divisions"][i].get<std::int64_t>() : 0;
+      const std::int64_t divisions = expected.contains("roundup_power2_divisions")
+                                         ? expected["roundup_power2_divisions"][i].get<std::int64_t>()
+                                         : 0;
       CHECK(options.roundup_power2_divisions[i] == divisions);
     }
   }
 }
 
 TEST_CASE("from the environment CUDA's parser comes first") {
-  // It skips the lists it does not own, and misses the end of this one; set at run time, the other parser would find it.
+  // It skips the lists it does not own, and misses the end of this one; set at run time, the other parser would find
+  // it.
   CHECK(std::string(refusal("roundup_power2_divisions:[256:1")->what()).find("Expected closing bracket ']'") !=
         std::string::npos);
   CHECK(std::string(refusal("max_split_size_mb:1,foo:1")->what()).find("Unrecognized key 'foo'") != std::string::npos);

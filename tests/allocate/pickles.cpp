@@ -32,16 +32,16 @@ bool refused_with(const std::string& bytes, const std::string& words) {
 }
 
 TEST_CASE("values of every protocol") {
-  const std::string bytes =
-      "\x80\x05\x95\x40\x00\x00\x00\x00\x00\x00\x00"s +  // FRAME
-      "}(\x8c\x03"s + "int" + "J\xff\xff\xff\xff" + "\x8c\x04long\x8a\x05\x00\x00\x00\x00\x01" + "X\x04\x00\x00\x00"s + "list" +
-      "](K\x07M\x00\x01\x88\x89Ne" + "\x8c\x05tupleK\x01K\x02\x86" + "\x8c\x04real" + "G?\xf8\x00\x00\x00\x00\x00\x00"s +
-      "\x8c\x05" + "text0I42\nL-7L\nF0.25\nS'a'\nVb\n" + "\x8c\x01k" + "u.";
+  const std::string bytes = "\x80\x05\x95\x40\x00\x00\x00\x00\x00\x00\x00"s +  // FRAME
+                            "}(\x8c\x03"s + "int" + "J\xff\xff\xff\xff" + "\x8c\x04long\x8a\x05\x00\x00\x00\x00\x01" +
+                            "X\x04\x00\x00\x00"s + "list" + "](K\x07M\x00\x01\x88\x89Ne" +
+                            "\x8c\x05tupleK\x01K\x02\x86" + "\x8c\x04real" + "G?\xf8\x00\x00\x00\x00\x00\x00"s +
+                            "\x8c\x05" + "text0I42\nL-7L\nF0.25\nS'a'\nVb\n" + "\x8c\x01k" + "u.";
   CHECK_THROWS_AS(read_pickle(bytes, "f"), Error);  // its last key has no value: odd number of items
-  const std::string good = "\x80\x02}(X\x01\x00\x00\x00"s + "aJ\xff\xff\xff\xffX\x01\x00\x00\x00"s + "b](K\x07M\x00\x01\x88Ne"s +
-                           "X\x01\x00\x00\x00"s + "cG?\xf8\x00\x00\x00\x00\x00\x00"s + "X\x01\x00\x00\x00"s + "dI42\n" +
-                           "X\x01\x00\x00\x00"s + "eL-7L\nX\x01\x00\x00\x00"s + "f\x8a\x05\x00\x00\x00\x00\x01"s +
-                           "X\x01\x00\x00\x00"s + "gVtext\nu.";
+  const std::string good = "\x80\x02}(X\x01\x00\x00\x00"s + "aJ\xff\xff\xff\xffX\x01\x00\x00\x00"s +
+                           "b](K\x07M\x00\x01\x88Ne"s + "X\x01\x00\x00\x00"s + "cG?\xf8\x00\x00\x00\x00\x00\x00"s +
+                           "X\x01\x00\x00\x00"s + "dI42\n" + "X\x01\x00\x00\x00"s + "eL-7L\nX\x01\x00\x00\x00"s +
+                           "f\x8a\x05\x00\x00\x00\x00\x01"s + "X\x01\x00\x00\x00"s + "gVtext\nu.";
   const PlainData data = read_pickle(good, "f");
   CHECK(data.get(data.root, "a").as_integer() == -1);
   CHECK(data.items(data.get(data.root, "b")).size() == 4);
@@ -55,7 +55,10 @@ TEST_CASE("values of every protocol") {
 }
 
 TEST_CASE("opcodes that call things are refused by name") {
-  CHECK(refused_with("\x80\x02" "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."s, "GLOBAL would run code"));
+  CHECK(
+      refused_with("\x80\x02"
+                   "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."s,
+                   "GLOBAL would run code"));
   CHECK(refused_with("\x80\x04\x8c\x02os\x8c\x06system\x93."s, "STACK_GLOBAL would run code"));
   CHECK(refused_with("(ios\nsystem\n."s, "INST would run code"));
   for (const char opcode : {'R', 'b', 'o', 'P', 'Q', '\x81', '\x92', '\x82', '\x83', '\x84', '\x97', '\x98'}) {
@@ -80,7 +83,10 @@ TEST_CASE("claims of gigabytes cost nothing") {
 TEST_CASE("structures that are none") {
   CHECK(refused_with("\x80\x06N."s, "newer than 5"));
   CHECK(refused_with("\x80\x02."s, "not there"));
-  CHECK(refused_with("\x80\x02" "a."s, "not there"));
+  CHECK(
+      refused_with("\x80\x02"
+                   "a."s,
+                   "not there"));
   CHECK(refused_with("\x80\x02Na."s, "not there"));
   CHECK(refused_with("\x80\x02NNa."s, "no list"));
   CHECK(refused_with("\x80\x02}(Nu."s, "key without a value"));
@@ -103,18 +109,19 @@ TEST_CASE("a list that contains itself, and a list that is mentioned a million t
       "\x80\x02}(X\x0d\x00\x00\x00"s + "device_traces](]q\x01h\x01" + "aeX\x08\x00\x00\x00"s + "segments]u.";
   CHECK(parse_histories(itself, "file.pickle").at(0).entries.empty());
   std::string many = "\x80\x02}(X\x0d\x00\x00\x00"s + "device_traces](](";
-  many += "}q\x01(X\x06\x00\x00\x00"s + "actionX\x05\x00\x00\x00"s + "allocX\x04\x00\x00\x00"s + "sizeK\x08X\x04\x00\x00\x00"s +
-          "addrK\x00u"s;
+  many += "}q\x01(X\x06\x00\x00\x00"s + "actionX\x05\x00\x00\x00"s + "allocX\x04\x00\x00\x00"s +
+          "sizeK\x08X\x04\x00\x00\x00"s + "addrK\x00u"s;
   for (int i = 0; i < 10'000; ++i) many += "h\x01";
   many += "eeX\x08\x00\x00\x00"s + "segments]u.";
   CHECK(!refusal(many));
 }
 
 TEST_CASE("JSON that is damaged") {
-  for (const char* bad : {"{", "[", "{\"events\": [[\"alloc\", 1", "{\"events\": 3}", "{\"events\": [[\"jump\", 1, 2, 0]]}",
-                          "{\"events\": [[\"alloc\", -1, 2, 0]]}", "{\"events\": [[\"alloc\", 1e30, 2, 0]]}",
-                          "{\"events\": [[\"alloc\"]]}", "{\"stats\": {}}", "[1, 2]", "[]", "{}",
-                          "{\"events\": [], \"segments\": [[0, 4096, 0, \"small\", false, [[512, 1, \"inactive\"]]]]}"}) {
+  for (const char* bad :
+       {"{", "[", "{\"events\": [[\"alloc\", 1", "{\"events\": 3}", "{\"events\": [[\"jump\", 1, 2, 0]]}",
+        "{\"events\": [[\"alloc\", -1, 2, 0]]}", "{\"events\": [[\"alloc\", 1e30, 2, 0]]}",
+        "{\"events\": [[\"alloc\"]]}", "{\"stats\": {}}", "[1, 2]", "[]", "{}",
+        "{\"events\": [], \"segments\": [[0, 4096, 0, \"small\", false, [[512, 1, \"inactive\"]]]]}"}) {
     CAPTURE(bad);
     CHECK(refusal(bad));
   }

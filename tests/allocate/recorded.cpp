@@ -50,12 +50,14 @@ TEST_CASE("the text of a refusal is PyTorch's") {
   const ReplayResult result = check_replay(history, make_script(history)).result;
   REQUIRE(result.ooms.size() == 31);
   const std::string& text = result.ooms.at(0).oom.text;
-  CHECK(text.starts_with("CUDA out of memory. Tried to allocate 154.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which "
-                         "127.87 GiB is free. "));
-  CHECK(text.find("4.19 GiB allowed; Of the allocated memory 3.73 GiB is allocated by PyTorch, and 420.02 MiB is reserved "
-                  "by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
-                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
-                  "Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage") !=
+  CHECK(text.starts_with(
+      "CUDA out of memory. Tried to allocate 154.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which "
+      "127.87 GiB is free. "));
+  CHECK(text.find(
+            "4.19 GiB allowed; Of the allocated memory 3.73 GiB is allocated by PyTorch, and 420.02 MiB is reserved "
+            "by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
+            "Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage") !=
         std::string::npos);
   CHECK(result.ooms.at(1).oom.text.find("Tried to allocate 114.00 MiB.") != std::string::npos);
 }

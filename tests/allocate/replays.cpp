@@ -41,7 +41,8 @@ TEST_CASE("a history that starts in the middle starts from the segments that wer
 TEST_CASE("other settings on the same history") {
   const ReplayScript script = make_script(recorded("default-lengths.json"));
   const ReplayResult native = replay(script, other_config(script, parse_allocator_options("")));
-  const ReplayResult expandable = replay(script, other_config(script, parse_allocator_options("expandable_segments:True")));
+  const ReplayResult expandable =
+      replay(script, other_config(script, parse_allocator_options("expandable_segments:True")));
   const ReplayResult async = replay(script, other_config(script, parse_allocator_options("backend:cudaMallocAsync")));
   CHECK(native.stats.reserved_bytes.all.peak == 3'267'362'816);  // as recorded
   CHECK(native.fragmentation() > 0.5);
@@ -56,7 +57,8 @@ TEST_CASE("other settings on the same history") {
 TEST_CASE("would it have fitted?") {
   const ReplayScript script = make_script(recorded("default-lengths.json"));
   const AllocatorOptions options = parse_allocator_options("");
-  CHECK(replay(script, other_config(script, options, Bytes(2 * GiB))).oom_events == 0);  // cached segments go back in time
+  CHECK(replay(script, other_config(script, options, Bytes(2 * GiB))).oom_events ==
+        0);  // cached segments go back in time
   const ReplayResult small = replay(script, other_config(script, options, Bytes(GiB)));
   CHECK(small.oom_events > 0);
   CHECK(!small.ooms.empty());
@@ -86,7 +88,8 @@ TEST_CASE("a leak without frames is named by its size") {
   for (int i = 0; i < 20; ++i) {
     const std::string at = std::to_string(i * 4096);
     text += "[\"alloc\", 777, " + at + ", 0],";
-    text += "[\"alloc\", 100, 1048576, 0], [\"free_requested\", 100, 1048576, 0], [\"free_completed\", 100, 1048576, 0],";
+    text +=
+        "[\"alloc\", 100, 1048576, 0], [\"free_requested\", 100, 1048576, 0], [\"free_completed\", 100, 1048576, 0],";
   }
   text.pop_back();
   const History history = events(text);
@@ -99,8 +102,8 @@ TEST_CASE("a leak without frames is named by its size") {
 
 TEST_CASE("recordings with gaps are replayed as far as they make sense") {
   // A free of what was never allocated; an allocation where another one lives.
-  const ReplayScript script = make_script(events(
-      R"(["free_requested", 5, 512, 0], ["alloc", 9, 0, 0], ["alloc", 9, 0, 0], ["free_completed", 9, 0, 0])"));
+  const ReplayScript script = make_script(
+      events(R"(["free_requested", 5, 512, 0], ["alloc", 9, 0, 0], ["alloc", 9, 0, 0], ["free_completed", 9, 0, 0])"));
   CHECK(script.blocks == 2);
   REQUIRE(script.diagnostics.size() == 1);
   CHECK(script.diagnostics[0].code == "history-inconsistent");
@@ -146,7 +149,8 @@ TEST_CASE("a snapshot that we write, read again and replayed, gives the same fig
     const History again = parse_histories(bytes, "ours.pickle").at(0);
     CHECK(again.alloc_conf == ours.alloc_conf);
     CHECK(again.entries.size() == ours.entries.size());
-    CHECK(again.frames.at(again.stacks.at(static_cast<std::size_t>(again.entries.at(1).context)).at(0)).name.starts_with("layers."));
+    CHECK(again.frames.at(again.stacks.at(static_cast<std::size_t>(again.entries.at(1).context)).at(0))
+              .name.starts_with("layers."));
     const CheckedReplay replayed = check_replay(again, make_script(again));
     CHECK_MESSAGE(replayed.check.all_equal(), replayed.check.first_difference);
     CHECK(replayed.result.stats.reserved_bytes == allocator->stats().reserved_bytes);

@@ -11,7 +11,8 @@ namespace headroom {
 namespace {
 
 struct Run {
-  explicit Run(const char* conf = "", Bytes total = Bytes(0)) : allocator(make_allocator(parse_allocator_options(conf), {.total = total})) {}
+  explicit Run(const char* conf = "", Bytes total = Bytes(0))
+      : allocator(make_allocator(parse_allocator_options(conf), {.total = total})) {}
 
   BlockId take(std::int64_t n, Stream stream = 0) { return allocator->allocate(Bytes(n), stream); }
   std::vector<BlockId> take(std::int64_t n, int times) {
@@ -33,14 +34,13 @@ TEST_CASE("what one request costs") {
     std::int64_t bytes, native_allocated, native_reserved, expandable_reserved;
   };
   for (const Row row : {
-           Row{1, 512, 2 * MiB, 2 * MiB},
-           Row{MiB, MiB, 2 * MiB, 2 * MiB},
-           Row{MiB + 1, MiB + 512, 20 * MiB, 20 * MiB},                   // large pool
-           Row{10 * MiB, 10 * MiB, 10 * MiB, 20 * MiB},                   // a segment of its own
-           Row{11 * MiB, 12 * MiB, 12 * MiB, 20 * MiB},                   // 1 MiB over: not worth splitting
-           Row{11 * MiB - 512, 11 * MiB - 512, 12 * MiB, 20 * MiB},       // more than 1 MiB over: split
+           Row{1, 512, 2 * MiB, 2 * MiB}, Row{MiB, MiB, 2 * MiB, 2 * MiB},
+           Row{MiB + 1, MiB + 512, 20 * MiB, 20 * MiB},              // large pool
+           Row{10 * MiB, 10 * MiB, 10 * MiB, 20 * MiB},              // a segment of its own
+           Row{11 * MiB, 12 * MiB, 12 * MiB, 20 * MiB},              // 1 MiB over: not worth splitting
+           Row{11 * MiB - 512, 11 * MiB - 512, 12 * MiB, 20 * MiB},  // more than 1 MiB over: split
            Row{19 * MiB + 512, 20 * MiB, 20 * MiB, 20 * MiB},
-           Row{8'519'680, 8'519'680, 20 * MiB, 20 * MiB},                 // cuBLAS workspace
+           Row{8'519'680, 8'519'680, 20 * MiB, 20 * MiB},  // cuBLAS workspace
        }) {
     CAPTURE(row.bytes);
     Run native;
@@ -137,8 +137,8 @@ TEST_CASE("roundup_power2_divisions") {
   run.take(1200);  // not above 512·4: multiples of 512
   CHECK(run.allocated() == 11 * MiB + 1536);
   const AllocatorOptions list = parse_allocator_options("roundup_power2_divisions:[1:2,4:8,>:1]");
-  CHECK(list.round_size(MiB + 1) == MiB + MiB / 2);       // 1 MiB: halves
-  CHECK(list.round_size(2 * MiB + 1) == 2 * MiB + 512);   // 2 MiB: not named, off
+  CHECK(list.round_size(MiB + 1) == MiB + MiB / 2);      // 1 MiB: halves
+  CHECK(list.round_size(2 * MiB + 1) == 2 * MiB + 512);  // 2 MiB: not named, off
   CHECK(list.round_size(4 * MiB + 1) == 4 * MiB + MiB / 2);
   CHECK(list.round_size(8 * MiB + 1) == 8 * MiB + 512);
 }
@@ -277,7 +277,7 @@ TEST_CASE("the trace names what happened, in PyTorch's order") {
 
 TEST_CASE("new segments lie where the driver puts them: chunks of 32 MiB downwards, small ones into their rests") {
   const auto addresses = driver_addresses();
-  const Address first = addresses->place_segment(40 * MiB);  // two chunks
+  const Address first = addresses->place_segment(40 * MiB);   // two chunks
   const Address second = addresses->place_segment(20 * MiB);  // into the 24 MiB that are left
   const Address third = addresses->place_segment(32 * MiB);
   const Address fourth = addresses->place_segment(2 * MiB);

@@ -69,11 +69,13 @@ void check_invariants(const Allocator& allocator, const std::vector<Live>& live,
 
 TEST_CASE("random programs keep the invariants") {
   for (const std::string conf :
-       {"", "expandable_segments:True", "max_split_size_mb:24", "roundup_power2_divisions:8", "large_segment_size_mb:12",
-        "garbage_collection_threshold:0.4,per_process_memory_fraction:0.5", "expandable_segments:True,max_split_size_mb:40",
-        "per_process_memory_fraction:0.3", "max_split_size_mb:20,max_non_split_rounding_mb:64"}) {
+       {"", "expandable_segments:True", "max_split_size_mb:24", "roundup_power2_divisions:8",
+        "large_segment_size_mb:12", "garbage_collection_threshold:0.4,per_process_memory_fraction:0.5",
+        "expandable_segments:True,max_split_size_mb:40", "per_process_memory_fraction:0.3",
+        "max_split_size_mb:20,max_non_split_rounding_mb:64"}) {
     CAPTURE(conf);
-    const auto allocator = make_allocator(parse_allocator_options(conf), {.total = Bytes(2 * GiB), .outside = Bytes(64 * MiB)});
+    const auto allocator =
+        make_allocator(parse_allocator_options(conf), {.total = Bytes(2 * GiB), .outside = Bytes(64 * MiB)});
     const bool expandable_on = conf.starts_with("expandable");
     std::mt19937_64 random(conf.size());
     std::vector<Live> live;
@@ -83,7 +85,8 @@ TEST_CASE("random programs keep the invariants") {
       if (dice < 52 || live.empty()) {
         const int bits = static_cast<int>(random() % 26) + 1;
         const auto bytes = static_cast<std::int64_t>(random() % (std::uint64_t{1} << bits)) + 1;
-        const BlockId block = allocator->allocate(Bytes(bytes), static_cast<Stream>(random() % 2), random() % 20 == 0 ? 3 : 0);
+        const BlockId block =
+            allocator->allocate(Bytes(bytes), static_cast<Stream>(random() % 2), random() % 20 == 0 ? 3 : 0);
         if (block != BlockId::out_of_memory) live.push_back({block, bytes});
       } else if (dice < 97) {
         const std::size_t i = random() % 2 == 0 ? live.size() - 1 : random() % live.size();

@@ -1,4 +1,5 @@
-// Any text as PYTORCH_ALLOC_CONF, for the version that its length names: options that an allocator can run with, or one Error.
+// Any text as PYTORCH_ALLOC_CONF, for the version that its length names: options that an allocator can run with, or one
+// Error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
