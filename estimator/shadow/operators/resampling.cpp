@@ -113,6 +113,47 @@ Outputs grid_sampler(Shadow& m, Args a) {
   return m.dispatch(planar ? "aten::grid_sampler_2d" : "aten::grid_sampler_3d", a.values());
 }
 
+/// The base grid of affine_grid: coordinates of every pixel and a one, filled axis by axis from linspaces, which without
+/// aligned corners are scaled in two steps.
+Tensor base_grid(Shadow& m, const Dims& size, DType dtype, bool align_corners) {
+  const auto axes = static_cast<std::int64_t>(size.size()) - 2;
+  Dims sizes{size[0]};
+  sizes.insert(sizes.end(), size.begin() + 2, size.end());
+  sizes.push_back(axes + 1);
+  Tensor grid = m.empty(sizes, dtype);
+  for (std::size_t i = size.size(); i-- > 2;) {
+    Tensor line = m.empty({size[i]}, dtype);
+    if (align_corners) continue;
+    Tensor scaled = m.empty({size[i]}, dtype);
+    const Tensor divided = m.empty({size[i]}, dtype);
+    line.reset();
+    scaled.reset();
+  }
+  return grid;
+}
+
+// aten::affine_grid_generator(theta, size, align_corners): base grid times theta
+Outputs affine_grid(Shadow& m, Args a) {
+  const Dims& size = a.integers(1);
+  const Tensor grid = base_grid(m, size, a.tensor(0)->dtype, a.boolean(2));
+  Dims sizes = grid->sizes;
+  sizes.back() = static_cast<std::int64_t>(size.size()) - 2;
+  m.use_cublas();
+  return {m.empty(sizes, grid->dtype)};
+}
+
+// aten::affine_grid_generator_backward(grad, size, align_corners)
+Outputs affine_grid_backward(Shadow& m, Args a) {
+  const Dims& size = a.integers(1);
+  const std::int64_t axes = static_cast<std::int64_t>(size.size()) - 2, n = size[0];
+  const Tensor& grad = a.tensor(0);
+  const Tensor grid = base_grid(m, size, grad->dtype, a.boolean(2));
+  const Tensor rows = m.one("aten::view", grid, Dims{n, -1, axes + 1});
+  const Tensor product = m.one("aten::bmm", m.one("aten::transpose.int", rows, 1, 2),
+                               m.one("aten::reshape", grad, Dims{n, -1, axes}));
+  return {m.one("aten::transpose.int", product, 1, 2)};
+}
+
 // ---- pads ----------------------------------------------------------------------------------------------------------
 
 /// `pad` lists (before, after) of the last dimension first.
@@ -149,40 +190,17 @@ Outputs mirror_pad_backward(Shadow& m, Args a) {
   return {std::move(out)};
 }
 
-// aten::_pad_circular(self, pad): the middle, then each side copied from the other end of what is already there.
+// aten::_pad_circular(self, pad): PyTorch fills the output by copies between its slices. Forwards that takes the output
+// alone, as a replicating pad does; backwards each of those copies makes up to three tensors of the output's size, which
+// are not followed here.
 Outputs pad_circular(Shadow& m, Args a) {
+  constexpr std::string_view same_sizes[] = {"aten::replication_pad1d", "aten::replication_pad2d",
+                                             "aten::replication_pad3d"};
   const Tensor& input = a.tensor(0);
-  const Dims& pad = a.integers(1);
-  const std::size_t dims = pad.size() / 2, rank = input->dim();
-  const Tensor out = m.one("aten::new_empty", a[0], padded_sizes(input->sizes, pad));
-  const auto slice = [&](const Tensor& t, std::size_t dim, std::int64_t from, std::int64_t to) {
-    return m.one("aten::slice.Tensor", t, static_cast<std::int64_t>(dim), from, to, 1);
-  };
-  {
-    Tensor to = out, from = input;
-    for (std::size_t i = 0; i < dims; ++i) {
-      const std::size_t dim = rank - dims + i;
-      const std::int64_t before = pad[2 * (dims - 1 - i)], after = pad[2 * (dims - 1 - i) + 1];
-      to = slice(to, dim, std::max<std::int64_t>(before, 0), out->sizes[dim] - std::max<std::int64_t>(after, 0));
-      from = slice(from, dim, std::max<std::int64_t>(-before, 0),
-                   input->sizes[dim] - std::max<std::int64_t>(-after, 0));
-    }
-    m.all("aten::copy_", to, from);
-  }
-  for (std::size_t i = dims; i-- > 0;) {
-    const std::size_t dim = rank - dims + i;
-    const std::int64_t size = out->sizes[dim];
-    const std::int64_t before = pad[2 * (dims - 1 - i)], after = pad[2 * (dims - 1 - i) + 1];
-    if (before > 0) {
-      const std::int64_t end = size - std::max<std::int64_t>(after, 0);
-      m.all("aten::copy_", slice(out, dim, 0, before), slice(out, dim, end - before, end));
-    }
-    if (after > 0) {
-      const std::int64_t start = std::max<std::int64_t>(before, 0);
-      m.all("aten::copy_", slice(out, dim, size - after, size), slice(out, dim, start, start + after));
-    }
-  }
-  return {out};
+  if (m.grad_enabled() && needs_grad(input))
+    m.note_generic("aten::_pad_circular",
+                   bytes_of(input->dtype, element_count(padded_sizes(input->sizes, a.integers(1)))) * 3);
+  return m.all(same_sizes[std::clamp<std::size_t>(a.integers(1).size() / 2, 1, 3) - 1], a[0], a[1]);
 }
 
 // aten::pad(self, pad, mode, value?)
@@ -285,6 +303,8 @@ constexpr Operator operators[] = {
     {"aten::grid_sampler_3d_backward", Kind::kernel, grid_sample_backward},
     {"aten::cudnn_grid_sampler", Kind::kernel, cudnn_grid_sample},
     {"aten::cudnn_grid_sampler_backward", Kind::kernel, cudnn_grid_sample_backward},
+    {"aten::affine_grid_generator", Kind::kernel, affine_grid},
+    {"aten::affine_grid_generator_backward", Kind::composite, affine_grid_backward},
     {"aten::pad", Kind::composite, pad},
     {"aten::_pad_circular", Kind::composite, pad_circular},
     {"aten::constant_pad_nd", Kind::kernel, constant_pad_nd},
