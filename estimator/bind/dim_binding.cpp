@@ -136,9 +136,10 @@ class DimBinder {
                           near.empty() ? "its inputs are " + all
                                        : "did you mean --shape " + std::string(near) + "=" + times_text(shape) + "?");
       }
+      const DeclaredType& type = input->declared->type;
+      if (!holds_tensor(type)) throw usage_error("--shape names the input " + name + ", which is no tensor", file());
       input->given = shape;
       input->shape_given = true;
-      const DeclaredType& type = input->declared->type;
       if (!type.has_shape) continue;
       if (type.dims.size() != shape.size())
         throw usage_error("--shape " + name + "=" + times_text(shape) + " has " + std::to_string(shape.size()) +
@@ -362,13 +363,12 @@ class DimBinder {
   }
 
   std::string example_shape(const Input& input) const {
-    std::vector<std::int64_t> shape;
-    for (std::size_t axis = 0; axis < input.symbols.size(); ++axis) {
-      const int s = input.symbols[axis];
-      shape.push_back(s < 0                                           ? input.declared->type.dims[axis].value
-                      : symbols_[static_cast<std::size_t>(s)].bound() ? symbols_[static_cast<std::size_t>(s)].value
-                                                                      : 16);
-    }
+    std::vector<std::int64_t> shape = sizes_of(input);
+    for (std::size_t axis = 0; axis < input.symbols.size(); ++axis)
+      if (input.symbols[axis] >= 0) {
+        const Symbol& s = symbols_[static_cast<std::size_t>(input.symbols[axis])];
+        shape[axis] = s.bound() ? s.value : 16;
+      }
     return times_text(shape);
   }
 
@@ -376,16 +376,20 @@ class DimBinder {
     return std::any_of(symbols_.begin(), symbols_.end(), [&](const Symbol& s) { return s.meaning == meaning; });
   }
 
-  std::int64_t size_at(const Input& input, std::size_t axis) const {
-    if (input.shape_given) return input.given[axis];
-    return input.declared->type.dims[axis].value;
+  /// Sizes given or declared; -1 where the file leaves one open.
+  static std::vector<std::int64_t> sizes_of(const Input& input) {
+    if (input.shape_given) return input.given;
+    std::vector<std::int64_t> sizes;
+    if (holds_tensor(input.declared->type))
+      for (const Dim& d : input.declared->type.dims) sizes.push_back(d.value);
+    return sizes;
   }
 
   /// --batch on a file without an open batch: the fixed one must be it.
   void check_fixed_batch() {
     if (!bindings_.batch || has_meaning(DimMeaning::batch)) return;
     for (const Input& input : inputs_) {
-      if (input.declared->type.dims.empty() && !input.shape_given) continue;
+      if (sizes_of(input).empty()) continue;
       check_fixed(input, 0, *bindings_.batch, "batch", "--batch");
       return;
     }
@@ -397,7 +401,7 @@ class DimBinder {
     if (!bindings_.sequence || has_meaning(DimMeaning::sequence)) return;
     for (const Input& input : inputs_) {
       const DeclaredType& type = input.declared->type;
-      if (type.dims.size() != 2 || (type.dtype != DType::i64 && type.dtype != DType::i32)) continue;
+      if (sizes_of(input).size() != 2 || (type.dtype != DType::i64 && type.dtype != DType::i32)) continue;
       check_fixed(input, 1, *bindings_.sequence, "sequence length", "--seq");
       return;
     }
@@ -406,15 +410,14 @@ class DimBinder {
 
   void check_fixed(const Input& input, std::size_t axis, std::int64_t wanted, std::string_view what,
                    std::string_view option) {
-    const std::int64_t size = size_at(input, axis);
+    std::vector<std::int64_t> shape = sizes_of(input);
+    const std::int64_t size = shape[axis];
     if (size == wanted) {
       fixed_.push_back({std::string(input.name) + "[" + std::to_string(axis) + "]", size,
                         axis == 0 ? DimMeaning::batch : DimMeaning::sequence, "fixed by the file"});
       return;
     }
-    std::vector<std::int64_t> shape;
-    for (std::size_t a = 0; a < input.declared->type.dims.size(); ++a)
-      shape.push_back(a == axis ? wanted : size_at(input, a));
+    shape[axis] = wanted;
     throw usage_error("the file fixes the " + std::string(what) + " to " + std::to_string(size) + " (axis " +
                           std::to_string(axis) + " of " + std::string(input.name) + "); " + std::string(option) + " " +
                           std::to_string(wanted) + " cannot change it",
@@ -446,11 +449,11 @@ class DimBinder {
       shaped.name = input.name;
       shaped.dtype = type.dtype;
       shaped.shape_given = input.shape_given;
-      const std::size_t rank = input.shape_given ? input.given.size() : type.dims.size();
-      for (std::size_t axis = 0; axis < rank; ++axis) {
+      const std::vector<std::int64_t> sizes = sizes_of(input);
+      for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
         const int s = axis < input.symbols.size() ? input.symbols[axis] : -1;
         const Symbol* open = s < 0 ? nullptr : &symbols_[static_cast<std::size_t>(s)];
-        shaped.dims.push_back(open ? open->value : size_at(input, axis));
+        shaped.dims.push_back(open ? open->value : sizes[axis]);
         if (open && open->meaning == DimMeaning::batch && shaped.batch_axis < 0)
           shaped.batch_axis = static_cast<int>(axis);
         if (open && open->meaning == DimMeaning::sequence && shaped.sequence_axis < 0)

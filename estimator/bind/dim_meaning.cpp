@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 3> spatial_words = {"h", "w", "d"};
 constexpr std::array<std::string_view, 5> spatial_parts = {"height", "width", "img_h", "img_w", "depth"};
 constexpr std::array<std::string_view, 7> other_parts = {"channel", "head",  "hidden", "feature",
                                                          "class",   "embed", "vocab"};
-constexpr std::array<std::string_view, 6> made_up_prefixes = {"s", "u", "unk__", "dim_", "axis_", "d"};
+constexpr std::array<std::string_view, 8> made_up_prefixes = {"s", "u", "d", "unk__", "dim", "dim_", "axis", "axis_"};
 
 }  // namespace
 

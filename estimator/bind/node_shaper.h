@@ -30,6 +30,8 @@ class NodeShaper {
   NodeShaper(const Node& node, ShapedGraph& graph) : node_(node), graph_(graph) {}
 
   const Node& node() const { return node_; }
+  /// Of the standard domain.
+  std::int64_t opset() const { return graph_.model->opset(); }
   std::size_t input_count() const { return node_.inputs.size(); }
   std::size_t output_count() const { return node_.outputs.size(); }
 

@@ -280,10 +280,10 @@ void mean(const NodeShaper& op) {
 void where(const NodeShaper& op) {
   const ShapedValue &c = op.tensor(0), &x = op.tensor(1), &y = op.tensor(2);
   ShapedValue* out = op.set(0, x.dtype, op.broadcast_inputs({0, 1, 2}));
-  if (!out || !c.contents || !foldable(x.dtype, out->dims)) return;
+  const Integers* chosen = op.integers(0);
+  if (!out || !chosen || is_float(x.dtype) != is_float(y.dtype) || !foldable(x.dtype, out->dims)) return;
   const Integers from_c = broadcast_elements(c.dims, out->dims);
-  const Integers& chosen = c.contents->integers;
-  const auto takes_x = [&](std::size_t i) { return chosen[static_cast<std::size_t>(from_c[i])] != 0; };
+  const auto takes_x = [&](std::size_t i) { return (*chosen)[static_cast<std::size_t>(from_c[i])] != 0; };
   bool any_x = false, any_y = false;
   for (std::size_t i = 0; i < from_c.size(); ++i) (takes_x(i) ? any_x : any_y) = true;
   if ((any_x && !x.contents) || (any_y && !y.contents)) return;

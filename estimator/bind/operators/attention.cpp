@@ -28,7 +28,8 @@ void attention(const NodeShaper& op) {
   const std::int64_t past = op.has(4) ? op.dims_of_rank(4, 4)[2] : 0;
   const std::int64_t total = checked_add(past, k.length);
   op.set(0, op.dtype(0),
-         op.rank(0) == 4 ? Dims{q.batch, q.heads, q.length, v.size} : Dims{q.batch, q.length, q.heads * v.size});
+         op.rank(0) == 4 ? Dims{q.batch, q.heads, q.length, v.size}
+                         : Dims{q.batch, q.length, checked_mul(q.heads, v.size)});
   op.set(1, op.dtype(1), {k.batch, k.heads, total, k.size});
   op.set(2, op.dtype(2), {v.batch, v.heads, total, v.size});
   op.set(3, op.dtype(0), {q.batch, q.heads, q.length, total});

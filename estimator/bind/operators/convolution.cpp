@@ -43,8 +43,8 @@ void conv_transpose(const NodeShaper& op) {
     else if (window.auto_pad.starts_with("SAME"))
       result.push_back(checked_mul(x[i + 2], window.strides[i]));
     else
-      result.push_back(grown + (extra.empty() ? 0 : extra[i]) + window.extent(i) - window.pads[i] -
-                       window.pads[spatial + i]);
+      result.push_back(checked_add(checked_add(grown, extra.empty() ? 0 : extra[i]),
+                                   window.extent(i) - window.pads[i] - window.pads[spatial + i]));
   }
   op.set(0, op.dtype(0), std::move(result));
 }

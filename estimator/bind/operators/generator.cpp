@@ -80,7 +80,8 @@ void range(const NodeShaper& op) {
     ShapedValue* out = op.set(0, start.dtype, dims);
     if (!out || !foldable(start.dtype, dims)) return;
     Integers values = counted(dims[0]);
-    for (auto& v : values) v = *a + v * *s;
+    for (auto& v : values)  // the products may leave 64 bits, the sums do not
+      v = static_cast<std::int64_t>(static_cast<Wide>(*a) + static_cast<Wide>(v) * *s);
     out->contents = known(std::move(values));
     return;
   }

@@ -39,7 +39,9 @@ void fit_sizes(const NodeShaper& op, const Dims& axes, const Integers& sizes, Di
   }
   for (const auto a : axes) {
     auto& size = result[static_cast<std::size_t>(a)];
-    size = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(size) + 0.5));
+    const double fitted = std::floor(scale * static_cast<double>(size) + 0.5);
+    op.require(fitted >= 0 && fitted < 9e18, "a size is out of range");
+    size = static_cast<std::int64_t>(fitted);
   }
 }
 

@@ -213,7 +213,7 @@ void concat(const NodeShaper& op) {
     for (std::size_t a = 0; a < result.size(); ++a)
       result[a] =
           a == axis ? checked_add(result[a], v.dims[a]) : op.same_size(result[a], v.dims[a], "outside the axis, sizes");
-    all_known = all_known && v.contents;
+    all_known = all_known && v.contents && is_float(v.dtype) == is_float(op.dtype(0));
   }
   for (std::size_t a = 0; a < axis; ++a) outer_is_one = outer_is_one && result[a] == 1;
   const DType dtype = op.dtype(0);

@@ -1,6 +1,5 @@
 // Matrix products.
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "estimator/bind/operators/families.h"
@@ -37,6 +36,13 @@ void gemm(const NodeShaper& op) {
   op.set(0, op.dtype(0), result);
 }
 
+/// A term has letters, and at most one "...".
+void require_letters(const NodeShaper& op, std::string_view term) {
+  const auto dots = std::count(term.begin(), term.end(), '.');
+  op.require(dots == 0 || (dots == 3 && term.find("...") != std::string_view::npos),
+             "the term \"" + std::string(term) + "\" has dots out of place");
+}
+
 /// Einsum: letters name dims, "..." the broadcast ones; without an arrow the result has the letters that stand once, in
 /// alphabetical order.
 void einsum(const NodeShaper& op) {
@@ -55,6 +61,7 @@ void einsum(const NodeShaper& op) {
     const Dims& d = op.dims(i);
     const bool dots = term.find("...") != std::string_view::npos;
     const std::size_t letters = term.size() - (dots ? 3 : 0);
+    require_letters(op, term);
     op.require(dots ? letters <= d.size() : letters == d.size(),
                "the term \"" + std::string(term) + "\" does not fit input " + std::to_string(i));
     std::size_t axis = 0;
@@ -85,6 +92,7 @@ void einsum(const NodeShaper& op) {
   } else {
     right = equation.substr(arrow + 2);
   }
+  require_letters(op, right);
   Dims result;
   for (std::size_t c = 0; c < right.size(); ++c) {
     if (right[c] == '.') {

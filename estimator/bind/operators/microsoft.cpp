@@ -177,9 +177,9 @@ void group_query_attention(const NodeShaper& op) {
   const std::int64_t heads = heads_of(op), kv_heads = op.node().integer("kv_num_heads", 0);
   op.require(kv_heads > 0 && heads % kv_heads == 0, "the heads do not divide into kv_num_heads");
   const bool packed = !op.has(1);
-  const std::int64_t size = q[2] / (packed ? heads + 2 * kv_heads : heads);
+  const std::int64_t size = q[2] / (packed ? checked_add(heads, checked_mul(2, kv_heads)) : heads);
   const std::int64_t past = op.has(3) ? op.dims_of_rank(3, 4)[2] : 0;
-  std::int64_t total = checked_add(past, packed ? q[1] : op.dims(1)[1]);
+  std::int64_t total = checked_add(past, packed ? q[1] : op.dims_of_rank(1, 3)[1]);
   // A cache of fixed size is written in place: the file then says how long the sequence is altogether.
   if (const Integers* given = op.integers(6); given && given->size() == 1) total = std::max(past, (*given)[0]);
   op.set(0, op.dtype(0), {q[0], q[1], checked_mul(heads, size)});

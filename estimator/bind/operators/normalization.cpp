@@ -48,10 +48,10 @@ void group_norm(const NodeShaper& op) {
   op.same_shape(0, 0);
 }
 
-/// Dropout: the mask is bool from opset 10 on.
+/// Dropout: the mask is bool from opset 10 on, of the data's type before.
 void dropout(const NodeShaper& op) {
   op.same_shape(0, 0);
-  op.set(1, DType::b8, op.dims(0));
+  op.set(1, op.opset() < 10 ? op.dtype(0) : DType::b8, op.dims(0));
 }
 
 constexpr OperatorRule rules[] = {

@@ -11,58 +11,58 @@ namespace {
 
 void unchanged(const NodeShaper& op) { op.same_shape(0, 0); }
 
-/// Folds with f on integers and on reals.
+/// Folds with f, on integers and on reals alike.
 template <class F>
 void mapped(const NodeShaper& op, F f) {
   const ShapedValue& x = op.tensor(0);
   ShapedValue* out = op.set(0, x.dtype, x.dims);
   if (!out || !x.contents) return;
   KnownContents contents = *x.contents;
-  for (auto& v : contents.integers) v = wrapped(x.dtype, static_cast<std::int64_t>(f(v)));
-  for (auto& v : contents.reals) v = rounded(x.dtype, static_cast<double>(f(v)));
+  for (auto& v : contents.integers) v = wrapped(x.dtype, f(v));
+  for (auto& v : contents.reals) v = rounded(x.dtype, f(v));
   out->contents = std::make_shared<const KnownContents>(std::move(contents));
 }
 
+/// The same for operators that take reals only.
+void mapped_reals(const NodeShaper& op, double (*f)(double)) {
+  const ShapedValue& x = op.tensor(0);
+  ShapedValue* out = op.set(0, x.dtype, x.dims);
+  const Reals* values = op.reals(0);
+  if (!out || !values) return;
+  Reals result = *values;
+  for (auto& v : result) v = rounded(x.dtype, f(v));
+  out->contents = known(std::move(result));
+}
+
 void abs(const NodeShaper& op) {
-  mapped(op, [](auto v) { return v < 0 && v != std::numeric_limits<decltype(v)>::lowest() ? 0 - v : v; });
+  mapped(op, [](auto v) { return v < 0 && v != std::numeric_limits<decltype(v)>::lowest() ? -v : v; });
 }
 void neg(const NodeShaper& op) {
-  mapped(op, [](auto v) { return v == std::numeric_limits<decltype(v)>::lowest() ? v : 0 - v; });
+  mapped(op, [](auto v) { return v == std::numeric_limits<decltype(v)>::lowest() ? v : -v; });
 }
 void sign(const NodeShaper& op) {
-  mapped(op, [](auto v) { return (v > 0) - (v < 0); });
-}
-void floor(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::floor(static_cast<double>(v)); });
-}
-void ceil(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::ceil(static_cast<double>(v)); });
-}
-/// Halves go to the even neighbour.
-void round(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::nearbyint(static_cast<double>(v)); });
-}
-void sqrt(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::sqrt(static_cast<double>(v)); });
-}
-void reciprocal(const NodeShaper& op) {
-  mapped(op, [](auto v) { return 1.0 / static_cast<double>(v); });
-}
-void exp(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::exp(static_cast<double>(v)); });
-}
-void log(const NodeShaper& op) {
-  mapped(op, [](auto v) { return std::log(static_cast<double>(v)); });
+  mapped(op, [](auto v) { return static_cast<decltype(v)>((v > 0) - (v < 0)); });
 }
 void relu(const NodeShaper& op) {
   mapped(op, [](auto v) { return std::max(v, decltype(v){0}); });
+}
+void floor(const NodeShaper& op) { mapped_reals(op, std::floor); }
+void ceil(const NodeShaper& op) { mapped_reals(op, std::ceil); }
+/// Halves go to the even neighbour.
+void round(const NodeShaper& op) { mapped_reals(op, std::nearbyint); }
+void sqrt(const NodeShaper& op) { mapped_reals(op, std::sqrt); }
+void exp(const NodeShaper& op) { mapped_reals(op, std::exp); }
+void log(const NodeShaper& op) { mapped_reals(op, std::log); }
+void reciprocal(const NodeShaper& op) {
+  mapped_reals(op, [](double v) { return 1 / v; });
 }
 
 void bitwise_not(const NodeShaper& op) {
   const ShapedValue& x = op.tensor(0);
   ShapedValue* out = op.set(0, x.dtype, x.dims);
-  if (!out || !x.contents) return;
-  Integers values = x.contents->integers;
+  const Integers* known_bits = op.integers(0);
+  if (!out || !known_bits) return;
+  Integers values = *known_bits;
   for (auto& v : values) v = wrapped(x.dtype, ~v);
   out->contents = known(std::move(values));
 }
@@ -70,8 +70,9 @@ void bitwise_not(const NodeShaper& op) {
 void logical_not(const NodeShaper& op) {
   const ShapedValue& x = op.tensor(0);
   ShapedValue* out = op.set(0, DType::b8, x.dims);
-  if (!out || !x.contents) return;
-  Integers values = x.contents->integers;
+  const Integers* known_values = op.integers(0);
+  if (!out || !known_values) return;
+  Integers values = *known_values;
   for (auto& v : values) v = v == 0;
   out->contents = known(std::move(values));
 }
@@ -92,10 +93,11 @@ void clip(const NodeShaper& op) {
   if (!low || !high) return;
   KnownContents contents = *x.contents;
   for (auto& v : contents.reals) v = std::min(std::max(v, *low), *high);
-  // Whole numbers below 2^53 survive the way through double; larger ones are the limits themselves.
+  // A limit of an integer tensor is a small whole number, or one that nothing reaches.
+  const auto whole = [](double v) { return static_cast<std::int64_t>(std::min(std::max(v, -9e18), 9e18)); };
   for (auto& v : contents.integers) {
-    if (static_cast<double>(v) < *low) v = static_cast<std::int64_t>(*low);
-    if (static_cast<double>(v) > *high) v = static_cast<std::int64_t>(*high);
+    if (static_cast<double>(v) < *low) v = whole(*low);
+    if (static_cast<double>(v) > *high) v = whole(*high);
   }
   out->contents = std::make_shared<const KnownContents>(std::move(contents));
 }

@@ -37,8 +37,8 @@ void max_unpool(const NodeShaper& op) {
   const std::size_t spatial = x.size() - 2;
   Dims result = {x[0], x[1]};
   for (std::size_t i = 0; i < spatial; ++i)
-    result.push_back(checked_mul(window.strides[i], x[i + 2] - 1) + window.kernel[i] - window.pads[i] -
-                     window.pads[spatial + i]);
+    result.push_back(checked_add(checked_mul(window.strides[i], x[i + 2] - 1),
+                                 window.kernel[i] - window.pads[i] - window.pads[spatial + i]));
   op.set(0, op.dtype(0), std::move(result));
 }
 

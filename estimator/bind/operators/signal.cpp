@@ -15,7 +15,7 @@ void dft(const NodeShaper& op) {
   Dims result = op.dims(0);
   op.require(result.size() >= 2, "the input has no signal dimension");
   const std::int64_t axis_number =
-      op.has(2) ? op.needed_integer(2, "the axis") : op.node().integer("axis", op.node().attribute("axis") ? 1 : -2);
+      op.has(2) ? op.needed_integer(2, "the axis") : op.node().integer("axis", op.opset() < 20 ? 1 : -2);
   const std::size_t axis = op.axis(axis_number, result.size());
   const bool onesided = op.node().integer("onesided", 0) != 0, inverse = op.node().integer("inverse", 0) != 0;
   std::int64_t length = onesided && inverse ? checked_mul(2, result[axis] - 1) : result[axis];
