@@ -405,6 +405,18 @@ Outputs diff(Shadow& m, Args a) {
   return {x};
 }
 
+/// (y, dx, dim): the sum without half of both ends.
+Outputs trapezoid(Shadow& m, Args a) {
+  const Value& y = a[0];
+  const Tensor last = m.one("aten::select.int", y, a[2], -1);
+  const Tensor first = m.one("aten::select.int", y, a[2], 0);
+  const Tensor ends = m.one("aten::add.Tensor", first, last);
+  const Tensor half = m.one("aten::mul.Scalar", ends, 0.5);
+  const Tensor total = m.one("aten::sum.dim_IntList", y, dim_list(a, 2), false);
+  const Tensor inner = m.one("aten::sub.Tensor", total, half);
+  return m.all("aten::mul.Scalar", inner, a[1]);
+}
+
 /// sum_to_size and the engine's sum_to.
 Outputs sum_to_size(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
@@ -499,6 +511,8 @@ constexpr Operator operators[] = {
     {"aten::linalg_norm", composite, linalg_norm},
     {"aten::nanmean", composite, nanmean},
     {"aten::diff", composite, diff},
+    {"aten::trapezoid.dx", composite, trapezoid},
+    {"aten::trapz.dx", composite, trapezoid},
     {"aten::sum_to_size", composite, sum_to_size},
 };
 
