@@ -97,6 +97,15 @@ SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
   return it->second;
 }
 
+SlotId ParameterTable::dequantized(ValueId v) {
+  const SlotId slot = stored(v);
+  Parameter& p = entry(slot).parameter;
+  p.dtype = DType::f32;
+  p.buffer = false;
+  p.trainable = true;
+  return slot;
+}
+
 SlotId ParameterTable::vector(ValueId v, std::int64_t size) {
   const SlotId slot = stored(v);
   if (is_parameter(slot) && graph_.value(v).count() == size) entry(slot).parameter.dims = {size};

@@ -25,6 +25,8 @@ class ParameterTable {
   SlotId stored_in(ValueId v, std::string_view path);
   /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional weight.
   SlotId stored(ValueId v, bool reversed = false);
+  /// The floating-point weight of which the file holds integers.
+  SlotId dequantized(ValueId v);
   /// The stored tensor `v`, which broadcasts, as the module's vector of `size` elements.
   SlotId vector(ValueId v, std::int64_t size);
   /// The parameter that an fx text names ("p_h_0_ln_1_weight", "b_bn1_running_mean"), used in module `path`. `dims` are

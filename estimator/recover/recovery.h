@@ -81,6 +81,7 @@ class Recovery {
   /// Masks decided so far: what is passed for them, and whether the call is causal.
   std::unordered_map<ValueId, std::pair<ValueId, bool>> decided_masks;
   bool mask_input_ignored = false;
+  bool quantized_said = false;
   int unfolded_batch_norms = 0;
   void at_node(NodeIndex n, std::function<void()> emit) { before_[n].push_back(std::move(emit)); }
 

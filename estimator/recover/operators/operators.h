@@ -28,11 +28,9 @@ OperatorFamily pooling_operators();
 OperatorFamily normalization_operators();
 OperatorFamily cast_operators();
 OperatorFamily image_operators();
-OperatorFamily recurrent_operators();
 OperatorFamily sequence_operators();
-OperatorFamily control_operators();
 OperatorFamily quantized_operators();
-OperatorFamily microsoft_operators();
+OperatorFamily fused_operators();
 
 /// Makes the calls of the node at hand; an operator without a handler becomes an empty tensor of its output's size, and
 /// a diagnostic says so.

@@ -10,7 +10,7 @@ const std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)>&
   static const auto table = [] {
     std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)> out;
     for (const PatternFamily family : {linear_patterns(), activation_patterns(), attention_patterns(), normalization_patterns(),
-                                       shape_patterns(), random_patterns(), batch_norm_patterns()})
+                                       shape_patterns(), random_patterns(), batch_norm_patterns(), recurrent_patterns()})
       for (const Pattern& p : family) out.emplace(p.op_type, p.find);
     return out;
   }();

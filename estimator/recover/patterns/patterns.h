@@ -22,6 +22,7 @@ PatternFamily normalization_patterns();
 PatternFamily shape_patterns();
 PatternFamily random_patterns();
 PatternFamily batch_norm_patterns();
+PatternFamily recurrent_patterns();
 
 /// Claims every pattern found among nodes that no text has claimed.
 void plan_patterns(Recovery& r);
