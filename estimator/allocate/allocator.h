@@ -80,8 +80,8 @@ class Allocator {
   virtual void set_memory_fraction(double fraction) = 0;
 
   /// Puts recorded segments in place, for a history that starts in the middle: call it first. Returns the handles of
-  /// their blocks that are not inactive, in the order given.
-  virtual std::vector<BlockId> restore(const std::vector<SegmentRecord>& segments) = 0;
+  /// their blocks that are not inactive, in the order given. Nothing for a backend without segments.
+  virtual std::vector<BlockId> restore(const std::vector<SegmentRecord>&) { return {}; }
 
   /// The block's address and its size in the allocator (rounded; whole when it was not worth splitting).
   virtual Address address(BlockId block) const = 0;

@@ -225,16 +225,6 @@ Address AsyncAllocator::address(BlockId id) const {
 }
 Bytes AsyncAllocator::block_size(BlockId id) const { return Bytes(blocks_.at(static_cast<std::uint32_t>(id)).size); }
 
-std::vector<BlockId> AsyncAllocator::restore(const std::vector<SegmentRecord>& segments) {
-  std::vector<BlockId> handles;
-  for (const SegmentRecord& segment : segments) {
-    for (const BlockRecord& block : segment.blocks) {
-      if (block.state != BlockState::inactive) handles.push_back(allocate(Bytes(block.requested), segment.stream, 0));
-    }
-  }
-  return handles;
-}
-
 OutOfMemory AsyncAllocator::last_oom() const { return oom_; }
 
 }  // namespace headroom

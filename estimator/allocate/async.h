@@ -35,8 +35,6 @@ class AsyncAllocator final : public Allocator {
   Bytes block_size(BlockId block) const override;
   /// Empty: PyTorch takes no snapshot of this backend either.
   std::vector<SegmentRecord> segments() const override { return {}; }
-  /// Only what lives in them: this backend keeps no segments.
-  std::vector<BlockId> restore(const std::vector<SegmentRecord>& segments) override;
   OutOfMemory last_oom() const override;
 
  private:

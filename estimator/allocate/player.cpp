@@ -11,11 +11,34 @@ constexpr std::size_t most_ooms = 100;
 
 }  // namespace
 
-Player::Player(const ReplayScript& script, Allocator& allocator) : script_(script), allocator_(allocator) {
+Player::Player(const ReplayScript& script, Allocator& allocator, bool same_segments)
+    : script_(script), allocator_(allocator) {
   handles_.assign(script.blocks, BlockId::null);
-  const std::vector<BlockId> initial = allocator_.restore(script.initial);
-  std::copy(initial.begin(), initial.end(), handles_.begin());
   stride_ = std::max<std::size_t>(1, (script.steps.size() + timeline_points - 1) / timeline_points);
+  if (same_segments) {
+    const std::vector<BlockId> initial = allocator_.restore(script.initial);
+    std::copy(initial.begin(), initial.end(), handles_.begin());
+  } else {
+    allocate_initial();
+  }
+}
+
+void Player::allocate_initial() {
+  std::size_t next = 0;
+  for (const SegmentRecord& segment : script_.initial) {
+    for (const BlockRecord& record : segment.blocks) {
+      if (record.state == BlockState::inactive) continue;
+      BlockId block = allocator_.allocate(Bytes(record.requested), segment.stream, segment.pool);
+      if (block == BlockId::out_of_memory) {
+        note_oom({}, false);
+        block = BlockId::null;
+      } else if (record.state == BlockState::active_pending_free) {
+        allocator_.record_stream(block, segment.stream + 1);
+        allocator_.free(block);
+      }
+      handles_[next++] = block;
+    }
+  }
 }
 
 BlockId Player::play(std::size_t index) {

@@ -11,8 +11,9 @@ namespace headroom {
 
 class Player {
  public:
-  /// Puts the script's initial state into `allocator`, which must be fresh. Both must outlive the player.
-  Player(const ReplayScript& script, Allocator& allocator);
+  /// Puts the script's initial state into `allocator`, which must be fresh: its segments as they were, or, when such
+  /// segments cannot be under the allocator's settings, only what lived in them. Both must outlive the player.
+  Player(const ReplayScript& script, Allocator& allocator, bool same_segments = true);
 
   /// Plays the step with this index; returns the block when it allocated one, else BlockId::null.
   BlockId play(std::size_t index);
@@ -20,6 +21,7 @@ class Player {
   ReplayResult finish();
 
  private:
+  void allocate_initial();
   void free_later(const ReplayScript::Step& step);
   void complete(const ReplayScript::Step& step);
   ReplayPoint point(std::uint32_t entry) const;

@@ -28,9 +28,17 @@ double ReplayResult::fragmentation() const {
 ReplayResult replay(const ReplayScript& script, const ReplayConfig& config) {
   const std::unique_ptr<Allocator> allocator =
       make_allocator(config.options, config.device, driver_addresses(below_recorded(script.initial)));
-  Player player(script, *allocator);
+  const bool same_segments = config.options.expandable_segments == script.options.expandable_segments &&
+                             config.options.backend == script.options.backend;
+  Player player(script, *allocator, same_segments);
   for (std::size_t i = 0; i < script.steps.size(); ++i) player.play(i);
   ReplayResult result = player.finish();
+  if (!same_segments && !script.initial.empty()) {
+    result.diagnostics.push_back(
+        {"initial-segments-replaced", Severity::info, "",
+         "the history starts in the middle, with segments that these settings would not have made; "
+         "what lived in them was allocated again, what was cached is left out"});
+  }
   if (config.options.backend == AllocatorBackend::cuda_malloc_async) {
     result.diagnostics.push_back(
         {"async-reserved", Severity::info, "",

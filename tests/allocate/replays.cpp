@@ -54,6 +54,19 @@ TEST_CASE("other settings on the same history") {
   CHECK(native.at_peak_reserved.reserved == native.stats.reserved_bytes.all.peak);
 }
 
+TEST_CASE("segments that other settings would not have made are not taken over") {
+  const ReplayScript script = make_script(recorded("snapexp-late.pickle"));
+  const ReplayResult native = replay(script, other_config(script, parse_allocator_options("")));
+  REQUIRE(native.diagnostics.size() == 1);
+  CHECK(native.diagnostics[0].code == "initial-segments-replaced");
+  CHECK(std::none_of(native.segments.begin(), native.segments.end(), [](const auto& s) { return s.expandable; }));
+  const ReplayResult same = replay(script, recorded_config(script));
+  CHECK(same.diagnostics.empty());
+  CHECK(native.stats.requested_bytes.all.peak == same.stats.requested_bytes.all.peak);
+  const ReplayResult async = replay(script, other_config(script, parse_allocator_options("backend:cudaMallocAsync")));
+  CHECK(async.stats.allocated_bytes.all.peak == same.stats.requested_bytes.all.peak);
+}
+
 TEST_CASE("would it have fitted?") {
   const ReplayScript script = make_script(recorded("default-lengths.json"));
   const AllocatorOptions options = parse_allocator_options("");
