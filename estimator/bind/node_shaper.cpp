@@ -198,11 +198,6 @@ void NodeShaper::bounded(std::string_view why) const {
                                 Bytes{}});
 }
 
-void NodeShaper::info(std::string_view code, std::string message) const {
-  graph_.diagnostics.push_back(
-      {std::string(code), Severity::info, std::string(node_.name), std::move(message), Bytes{}});
-}
-
 std::string NodeShaper::where() const {
   std::string where = graph_.model->path.filename().string();
   if (!where.empty()) where += ", ";

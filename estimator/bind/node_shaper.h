@@ -86,7 +86,6 @@ class NodeShaper {
   ShapedValue value_of(const TensorData& tensor) const;
   /// Marks all outputs as bounds, and says why.
   void bounded(std::string_view why) const;
-  void info(std::string_view code, std::string message) const;
 
   /// Throws Error(bad_input): `why`, then the inputs with their shapes; where: file and node.
   [[noreturn]] void fail(const std::string& why, std::string hint = {}) const;
