@@ -74,8 +74,8 @@ ConvWorkspaces::Scale ConvWorkspaces::scale_of(const Layer& l) {
   return {log(l.batch), log(l.in_channels), log(l.out_channels), log(l.height)};
 }
 
-/// Batch, channels and map size choose among the kernels of a geometry and dtype. In channels_last, where workspaces are
-/// small, other dtypes (and geometries) are as good a guide as none.
+/// Batch, channels and map size choose among the kernels of a geometry and dtype. In channels_last, where workspaces
+/// are small, other dtypes (and geometries) are as good a guide as none.
 bool ConvWorkspaces::same_kind(const Layer& a, const Layer& b) {
   const auto depthwise = [](const Layer& l) { return l.groups > 1 && l.groups == l.in_channels; };
   return a.channels_last == b.channels_last && (a.channels_last || a.dtype == b.dtype) &&

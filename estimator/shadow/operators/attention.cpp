@@ -76,22 +76,31 @@ bool efficient_can(const DeviceFacts& device, const Problem& p) {
 
 bool can(AttentionBackend b, const DeviceFacts& device, const Problem& p) {
   switch (b) {
-    case AttentionBackend::cudnn: return fusible(p) && cudnn_can(device, p);
-    case AttentionBackend::flash: return fusible(p) && flash_can(device, p);
-    case AttentionBackend::efficient: return fusible(p) && efficient_can(device, p);
+    case AttentionBackend::cudnn:
+      return fusible(p) && cudnn_can(device, p);
+    case AttentionBackend::flash:
+      return fusible(p) && flash_can(device, p);
+    case AttentionBackend::efficient:
+      return fusible(p) && efficient_can(device, p);
     case AttentionBackend::math:
-    case AttentionBackend::automatic: break;
+    case AttentionBackend::automatic:
+      break;
   }
   return true;
 }
 
 std::string_view option_of(AttentionBackend b) {
   switch (b) {
-    case AttentionBackend::cudnn: return "cudnn";
-    case AttentionBackend::flash: return "flash";
-    case AttentionBackend::efficient: return "efficient";
-    case AttentionBackend::math: return "math";
-    case AttentionBackend::automatic: break;
+    case AttentionBackend::cudnn:
+      return "cudnn";
+    case AttentionBackend::flash:
+      return "flash";
+    case AttentionBackend::efficient:
+      return "efficient";
+    case AttentionBackend::math:
+      return "math";
+    case AttentionBackend::automatic:
+      break;
   }
   return "auto";
 }
@@ -127,8 +136,8 @@ Tensor additive_mask(Shadow& m, const Tensor& mask, DType dtype) {
 Tensor aligned_mask(Shadow& m, const Tensor& mask, const Dims& scores) {
   constexpr std::int64_t alignment = 8;
   Tensor aligned = mask;
-  const bool fits = std::all_of(mask->strides.begin(), mask->strides.end() - 1,
-                                [](std::int64_t s) { return s % alignment == 0; });
+  const bool fits =
+      std::all_of(mask->strides.begin(), mask->strides.end() - 1, [](std::int64_t s) { return s % alignment == 0; });
   if (!fits || mask->strides.back() != 1) {
     const std::int64_t last = mask->sizes.back();
     aligned = m.one("aten::constant_pad_nd", mask, Dims{0, alignment - last % alignment}, 0);
@@ -141,8 +150,7 @@ Tensor aligned_mask(Shadow& m, const Tensor& mask, const Dims& scores) {
 Tensor padded_head(Shadow& m, const Tensor& t) {
   constexpr std::int64_t alignment = 8;
   const std::int64_t last = t->sizes.back();
-  return last % alignment == 0 ? t
-                               : m.one("aten::constant_pad_nd", t, Dims{0, alignment - last % alignment}, 0);
+  return last % alignment == 0 ? t : m.one("aten::constant_pad_nd", t, Dims{0, alignment - last % alignment}, 0);
 }
 
 // aten::scaled_dot_product_attention(query, key, value, attn_mask?, dropout_p, is_causal, *, scale?, enable_gqa)
@@ -169,10 +177,11 @@ Outputs scaled_dot_product_attention(Shadow& m, Args a) {
       return {m.all("aten::_scaled_dot_product_efficient_attention", a[0], a[1], a[2], mask, training, a[4], a[5],
                     a[6])[0]};
     case AttentionBackend::math:
-    case AttentionBackend::automatic: break;
+    case AttentionBackend::automatic:
+      break;
   }
-  return {m.all("aten::_scaled_dot_product_attention_math", a[0], a[1], a[2], mask, a[4], a[5], Value(), a[6],
-                a[7])[0]};
+  return {
+      m.all("aten::_scaled_dot_product_attention_math", a[0], a[1], a[2], mask, a[4], a[5], Value(), a[6], a[7])[0]};
 }
 
 // aten::_scaled_dot_product_attention_math(query, key, value, attn_mask?, dropout_p, is_causal, dropout_mask?, *,
@@ -244,8 +253,8 @@ Outputs cudnn_attention(Shadow& m, Args a) {
           a.tensor(1)->sizes[2], std::move(seed), std::move(offset), Value()};
 }
 
-// aten::_scaled_dot_product_cudnn_attention_backward(grad_out, query, key, value, out, logsumexp, ...). The workspace is
-// a float32 gradient of the query, a row sum, and for grouped heads the ungrouped gradients of key and value.
+// aten::_scaled_dot_product_cudnn_attention_backward(grad_out, query, key, value, out, logsumexp, ...). The workspace
+// is a float32 gradient of the query, a row sum, and for grouped heads the ungrouped gradients of key and value.
 Outputs cudnn_attention_backward(Shadow& m, Args a) {
   const Tensor &q = a.tensor(1), &k = a.tensor(2), &v = a.tensor(3);
   Tensor grad_query = m.empty_like(q), grad_key = m.empty_like(k), grad_value = m.empty_like(v);
@@ -255,7 +264,8 @@ Outputs cudnn_attention_backward(Shadow& m, Args a) {
   Bytes workspace = bytes_of(DType::f32, q->count()) + bytes_of(DType::f32, rows) + Bytes(256);
   if (k->sizes[1] != q->sizes[1]) {
     const std::int64_t keys = checked_mul(q->sizes[0] * q->sizes[1], k->sizes[2]);
-    workspace += bytes_of(k->dtype, checked_mul(keys, k->sizes[3])) + bytes_of(v->dtype, checked_mul(keys, v->sizes[3]));
+    workspace +=
+        bytes_of(k->dtype, checked_mul(keys, k->sizes[3])) + bytes_of(v->dtype, checked_mul(keys, v->sizes[3]));
   }
   m.workspace(workspace);
   return {std::move(grad_query), std::move(grad_key), std::move(grad_value)};
@@ -323,7 +333,9 @@ std::int64_t flash_splits(std::int64_t blocks, std::int64_t processors, std::int
   if (static_cast<double>(blocks) >= 0.8 * static_cast<double>(processors)) return 1;
   const std::int64_t most = std::min<std::int64_t>({128, processors, key_blocks});
   const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const auto eligible = [&](std::int64_t n) { return n == 1 || ceil_div(key_blocks, n) != ceil_div(key_blocks, n - 1); };
+  const auto eligible = [&](std::int64_t n) {
+    return n == 1 || ceil_div(key_blocks, n) != ceil_div(key_blocks, n - 1);
+  };
   const auto efficiency = [&](std::int64_t n) {
     const double waves = static_cast<double>(blocks * n) / static_cast<double>(processors);
     return waves / std::ceil(waves);
@@ -348,9 +360,8 @@ Outputs flash_attention(Shadow& m, Args a) {
   Tensor lse_parts, out_parts;
   if (a.real(3) == 0) {
     const std::int64_t key_block = d <= 64 ? 256 : d <= 128 ? 128 : 64, query_block = 64;
-    const std::int64_t splits =
-        flash_splits(b * h * ((s + query_block - 1) / query_block), 2 * m.device().sm_count,
-                     (k->sizes[2] + key_block - 1) / key_block);
+    const std::int64_t splits = flash_splits(b * h * ((s + query_block - 1) / query_block), 2 * m.device().sm_count,
+                                             (k->sizes[2] + key_block - 1) / key_block);
     if (splits > 1) {
       lse_parts = m.empty({splits, b, h, s}, DType::f32);
       out_parts = m.empty({splits, b, h, s, flash_head_rounded(d)}, DType::f32);

@@ -41,8 +41,7 @@ LastLaunch channels_last_launch(std::int64_t reduced, std::int64_t channels) {
 
 /// batch_norm_use_channels_last_kernels; a matrix counts as channels_last.
 bool uses_last_kernels(const Tensor& t) {
-  return (is_contiguous(*t) && t->strides[1] == 1) ||
-         (suggests_channels_last(*t) && is_channels_last(*t));
+  return (is_contiguous(*t) && t->strides[1] == 1) || (suggests_channels_last(*t) && is_channels_last(*t));
 }
 
 /// Staging of `values` statistics a channel, and the semaphores.
@@ -212,9 +211,7 @@ Outputs native_layer_norm(Shadow& m, Args a) {
 constexpr std::int64_t rows_of_a_partial = 32;
 constexpr std::int64_t tall = 65536;
 
-bool two_steps(const Shadow& m, const Rows& r) {
-  return r.count > tall && r.width / 32 < m.device().sm_count / 2;
-}
+bool two_steps(const Shadow& m, const Rows& r) { return r.count > tall && r.width / 32 < m.device().sm_count / 2; }
 
 Tensor partial(Shadow& m, const Rows& r, const Tensor& parameter) {
   return m.empty({(r.count + rows_of_a_partial - 1) / rows_of_a_partial, r.width}, parameter->dtype);

@@ -145,8 +145,8 @@ Outputs max_pool1d(Shadow& m, Args a) { return {max_pool1d_with_indices(m, a)[0]
 
 // aten::avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
 Outputs avg_pool1d(Shadow& m, Args a) {
-  const Tensor out = m.one("aten::avg_pool2d", with_height(m, a[0]), planar(a[1], 1), planar(a[2], 1),
-                           planar(a[3], 0), a[4], a[5]);
+  const Tensor out =
+      m.one("aten::avg_pool2d", with_height(m, a[0]), planar(a[1], 1), planar(a[2], 1), planar(a[3], 0), a[4], a[5]);
   return {without_height(m, out)};
 }
 

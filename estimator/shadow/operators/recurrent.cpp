@@ -24,15 +24,12 @@ struct Network {
 
   std::int64_t state() const { return checked_mul(batch, hidden); }
   std::int64_t steps() const { return checked_mul(time, state()); }
-  /// Elements of all weights, without and with the two biases.
+  /// Elements of all weight matrices.
   std::int64_t matrices() const {
     const std::int64_t rows = checked_mul(gates_of(mode), hidden);
     std::int64_t n = checked_mul(rows, input + hidden);
     n = checked_add(n, checked_mul(checked_mul(rows, hidden * (directions + 1)), layers - 1));
     return checked_mul(n, directions);
-  }
-  std::int64_t parameters() const {
-    return checked_add(matrices(), checked_mul(2 * directions * layers * gates_of(mode), hidden));
   }
 
   /// get_algo: small networks keep their weights on the chip; bfloat16 never does.
@@ -62,10 +59,20 @@ States inference_states(const Network& n, bool persistent) {
     return {one, (n.mode == Mode::lstm ? 8 : 4) * l};
   }
   if (both)
-    return {n.mode == Mode::lstm ? 15 : n.mode == Mode::gru ? 13 : 9,
-            (n.mode == Mode::lstm ? 24 : n.mode == Mode::gru ? 14 : 10) * l};
-  return {n.mode == Mode::lstm ? 6 : n.mode == Mode::gru ? 5 : 3,
-          (n.mode == Mode::lstm ? 10 : n.mode == Mode::gru ? 5 : 3) * l};
+    return {n.mode == Mode::lstm  ? 15
+            : n.mode == Mode::gru ? 13
+                                  : 9,
+            (n.mode == Mode::lstm  ? 24
+             : n.mode == Mode::gru ? 14
+                                   : 10) *
+                l};
+  return {n.mode == Mode::lstm  ? 6
+          : n.mode == Mode::gru ? 5
+                                : 3,
+          (n.mode == Mode::lstm  ? 10
+           : n.mode == Mode::gru ? 5
+                                 : 3) *
+              l};
 }
 
 /// How much more the backward pass needs; cuDNN reports the larger of both in training.
@@ -142,6 +149,12 @@ Network network(const Tensor& input, Mode mode, std::int64_t hidden, std::int64_
   return n;
 }
 
+std::int64_t count_of(const ValueList& tensors) {
+  std::int64_t count = 0;
+  for (const Value& t : tensors) count = checked_add(count, t.tensor()->count());
+  return count;
+}
+
 /// Sequences lie time first in cuDNN.
 Tensor time_first(Shadow& m, const Tensor& t, bool batch_first) { return batch_first ? transposed(m, t, 0, 1) : t; }
 
@@ -151,12 +164,12 @@ Outputs cudnn_rnn(Shadow& m, Args a) {
   const Network n = network(a.tensor(0), static_cast<Mode>(a.integer(6)), a.integer(7), a.integer(9), batch_first,
                             a.real(11), train, a.boolean(13));
   const Tensor x = m.contiguous(time_first(m, a.tensor(0), batch_first));
-  Tensor out = m.empty({n.time, n.batch, n.hidden * n.directions}, n.dtype);
+  Tensor out = m.empty({n.time, n.batch, hx->sizes[2] * n.directions}, n.dtype);
   Tensor hy = m.empty(hx->sizes, n.dtype);
   Tensor cy = cx ? m.empty(cx->sizes, n.dtype) : m.empty({0}, n.dtype);
   // flatten_parameters() does nothing for bfloat16, so its weights are gathered at every call.
   Tensor weight_buf = a.tensor(3);
-  if (!weight_buf && n.dtype == DType::bf16) weight_buf = m.empty({n.parameters()}, n.dtype);
+  if (!weight_buf && n.dtype == DType::bf16) weight_buf = m.empty({count_of(a.list(1))}, n.dtype);
   Tensor reserve;
   {
     const auto workspace = m.workspace(workspace_of(n, train, true));
@@ -194,7 +207,7 @@ Outputs cudnn_rnn_backward(Shadow& m, Args a) {
   ValueList grad_weights(weights.size());
   if (wanted(a[21], 3)) {
     const Tensor x = m.contiguous(time_first(m, input, batch_first));
-    const Tensor flat = m.empty({n.parameters()}, n.dtype);
+    const Tensor flat = m.empty({count_of(weights)}, n.dtype);
     m.workspace(workspace);
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -228,9 +241,7 @@ class CastIntoFlat final : public Node {
 
 /// copy_weights_to_flat_buf_views: views of one low-precision buffer.
 ValueList flattened(Shadow& m, const ValueList& weights, DType dtype, Tensor& flat) {
-  std::int64_t count = 0;
-  for (const Value& w : weights) count = checked_add(count, w.tensor()->count());
-  flat = m.empty({count}, dtype);
+  flat = m.empty({count_of(weights)}, dtype);
   ValueList views;
   std::int64_t offset = 0;
   for (const Value& w : weights) {
@@ -244,10 +255,10 @@ ValueList flattened(Shadow& m, const ValueList& weights, DType dtype, Tensor& fl
 }
 
 /// _cudnn_impl, with the reflattening wrapper of autocast (_cudnn_rnn_cast_reflatten).
-Outputs run(Shadow& m, const Value& input, const Value& hx, const Value& cx, const Value& params, bool biases, Mode mode,
-            const Value& layers, const Value& dropout, const Value& train, const Value& both,
+Outputs run(Shadow& m, const Value& input, const Value& hx, const Value& cx, const Value& params, bool biases,
+            Mode mode, const Value& layers, const Value& dropout, const Value& train, const Value& both,
             const Value& batch_first) {
-  const std::int64_t hidden = hx.tensor()->sizes[2];
+  const std::int64_t hidden = (cx.none() ? hx : cx).tensor()->sizes[2];
   const auto call = [&](const Value& x, const Value& weights, const Value& flat, const Value& h, const Value& c) {
     return m.all("aten::_cudnn_rnn", x, weights, biases ? 4 : 2, flat, h, c, static_cast<std::int64_t>(mode), hidden, 0,
                  layers, batch_first, dropout, train, both, Dims{}, Value());

@@ -102,8 +102,8 @@ Outputs cudnn_grid_sample_backward(Shadow& m, Args a) {
   return {std::move(grad_input), m.empty(grid->sizes, grid->dtype)};
 }
 
-// aten::grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners): cuDNN has the bilinear one with zero
-// padding and aligned corners.
+// aten::grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners): cuDNN has the bilinear one with
+// zero padding and aligned corners.
 Outputs grid_sampler(Shadow& m, Args a) {
   const Tensor& input = a.tensor(0);
   const bool planar = input->dim() == 4;
@@ -113,8 +113,8 @@ Outputs grid_sampler(Shadow& m, Args a) {
   return m.dispatch(planar ? "aten::grid_sampler_2d" : "aten::grid_sampler_3d", a.values());
 }
 
-/// The base grid of affine_grid: coordinates of every pixel and a one, filled axis by axis from linspaces, which without
-/// aligned corners are scaled in two steps.
+/// The base grid of affine_grid: coordinates of every pixel and a one, filled axis by axis from linspaces, which
+/// without aligned corners are scaled in two steps.
 Tensor base_grid(Shadow& m, const Dims& size, DType dtype, bool align_corners) {
   const auto axes = static_cast<std::int64_t>(size.size()) - 2;
   Dims sizes{size[0]};
@@ -149,8 +149,8 @@ Outputs affine_grid_backward(Shadow& m, Args a) {
   const Tensor& grad = a.tensor(0);
   const Tensor grid = base_grid(m, size, grad->dtype, a.boolean(2));
   const Tensor rows = m.one("aten::view", grid, Dims{n, -1, axes + 1});
-  const Tensor product = m.one("aten::bmm", m.one("aten::transpose.int", rows, 1, 2),
-                               m.one("aten::reshape", grad, Dims{n, -1, axes}));
+  const Tensor product =
+      m.one("aten::bmm", m.one("aten::transpose.int", rows, 1, 2), m.one("aten::reshape", grad, Dims{n, -1, axes}));
   return {m.one("aten::transpose.int", product, 1, 2)};
 }
 
@@ -191,8 +191,8 @@ Outputs mirror_pad_backward(Shadow& m, Args a) {
 }
 
 // aten::_pad_circular(self, pad): PyTorch fills the output by copies between its slices. Forwards that takes the output
-// alone, as a replicating pad does; backwards each of those copies makes up to three tensors of the output's size, which
-// are not followed here.
+// alone, as a replicating pad does; backwards each of those copies makes up to three tensors of the output's size,
+// which are not followed here.
 Outputs pad_circular(Shadow& m, Args a) {
   constexpr std::string_view same_sizes[] = {"aten::replication_pad1d", "aten::replication_pad2d",
                                              "aten::replication_pad3d"};

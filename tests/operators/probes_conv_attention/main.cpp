@@ -77,8 +77,9 @@ TEST_CASE("convolution workspaces: measured, near a measured one, of an unknown 
 }
 
 TEST_CASE("a malformed table of convolution workspaces is refused") {
-  for (const char* text : {"c 3 s1 p1 d1\n64>64", "64>64 56;f16 0 0 0\n", "c 3 s0 p1 d1\n", "c 3 s1 p1 d1\n64>64/0 56\n",
-                           "c 3 s1 p1 d1\n64>64 56;q16 0 0 0\n", "c 3 s1 p1 d1\n64>64 56;f16 0 0\n"}) {
+  for (const char* text :
+       {"c 3 s1 p1 d1\n64>64", "64>64 56;f16 0 0 0\n", "c 3 s0 p1 d1\n", "c 3 s1 p1 d1\n64>64/0 56\n",
+        "c 3 s1 p1 d1\n64>64 56;q16 0 0 0\n", "c 3 s1 p1 d1\n64>64 56;f16 0 0\n"}) {
     const ConvWorkspaces table(text);
     CHECK_THROWS_AS(table.find(shape_of(16, DType::f32), ConvCall::forward, {}), Error);
   }
