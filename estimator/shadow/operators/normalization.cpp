@@ -91,9 +91,9 @@ Outputs native_batch_norm_backward(Shadow& m, Args a) {
     Tensor grad_input = wanted(mask, 0) ? m.empty_like(input) : Tensor();
     return {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)};
   }
-  // Frozen statistics and parameters: an elementwise kernel, with 1/sqrt(running_var + eps) made for it.
-  const bool elementwise = !a.boolean(7) && !wanted(mask, 1) && !wanted(mask, 2);
-  const Tensor invstd = elementwise ? m.empty({channels_of(input)}, accumulate_type(input->dtype)) : Tensor();
+  // With frozen statistics, kernels for single gradients want 1/sqrt(running_var + eps) made for them.
+  const bool single = !a.boolean(7) && !(wanted(mask, 1) && wanted(mask, 2));
+  const Tensor invstd = single ? m.empty({channels_of(input)}, accumulate_type(input->dtype)) : Tensor();
   Tensor grad_input = wanted(mask, 0) ? m.empty_like(input) : Tensor();
   Tensor grad_weight = gradient(1, parameter), grad_bias = gradient(2, parameter);
   return {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)};
