@@ -19,8 +19,9 @@ Outputs clone(Shadow& m, Args a) {
 
 Outputs contiguous(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
-  if (in_format(x, memory_format(a, 1, MemoryFormat::contiguous))) return {a[0]};
-  return m.all("aten::clone", x, a.given(1) ? a[1] : Value("contiguous_format"));
+  const MemoryFormat format = memory_format(a, 1, MemoryFormat::contiguous);
+  if (in_format(x, format)) return {a[0]};
+  return m.all("aten::clone", x, format == MemoryFormat::channels_last ? "channels_last" : "contiguous_format");
 }
 
 Outputs to_copy(Shadow& m, Args a) {

@@ -98,6 +98,21 @@ Outputs take_along_dim(Shadow& m, Args a) {
 
 // ---- lists of index tensors --------------------------------------------------------------------------------------------
 
+/// Says once an operator that its result's size is data, of which the largest was taken.
+void note_data(Shadow& m, std::string_view op, Bytes bound) {
+  constexpr std::string_view code = "size-by-data";
+  for (Diagnostic& d : m.diagnostics)
+    if (d.code == code && d.message.starts_with(op)) {
+      d.bound = std::max(d.bound, bound);
+      return;
+    }
+  m.diagnostics.push_back({.code = std::string(code),
+                           .severity = Severity::warning,
+                           .node = {},
+                           .message = std::string(op) + ": how many elements it selects is data; all of them are counted",
+                           .bound = bound});
+}
+
 /// nonzero of a mask: how many are set is known on the GPU only, so every element counts. A counter and a byte for its
 /// sum, the coordinates, and the selection's scratch.
 Tensor nonzero_of(Shadow& m, const Tensor& mask, std::string_view op) {
@@ -109,7 +124,7 @@ Tensor nonzero_of(Shadow& m, const Tensor& mask, std::string_view op) {
     coordinates = empty_beside(m, mask, {hits, static_cast<std::int64_t>(mask->dim())}, DType::i64);
     m.scratch(Bytes(1023));
   }
-  m.note_generic(op, bytes_of(DType::i64, checked_mul(hits, static_cast<std::int64_t>(std::max<std::size_t>(mask->dim(), 1)))));
+  note_data(m, op, bytes_of(DType::i64, checked_mul(hits, static_cast<std::int64_t>(std::max<std::size_t>(mask->dim(), 1)))));
   return coordinates;
 }
 
@@ -248,6 +263,26 @@ Outputs index_put_into(Shadow& m, const Value& self, Args a, bool unsafe) {
 Outputs index_put(Shadow& m, Args a) { return index_put_into(m, cloned(m, a)[0], a, false); }
 Outputs index_put_(Shadow& m, Args a) { return index_put_into(m, a[0], a, false); }
 Outputs index_put_impl(Shadow& m, Args a) { return index_put_into(m, a[0], a, a.size() > 4 && a.boolean(4)); }
+
+Outputs nonzero_static(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  return {empty_beside(m, x, {a.integer(1), static_cast<std::int64_t>(x->dim())}, DType::i64)};
+}
+
+/// repeats -> indices. Their number is data unless output_size says it; then every repeat counts once.
+Outputs repeat_interleave(Shadow& m, Args a) {
+  const Tensor& repeats = a.tensor(0);
+  if (!a.given(1)) note_data(m, "aten::repeat_interleave.Tensor", bytes_of(DType::i64, repeats->count()));
+  const Tensor ends = empty_beside(m, repeats, repeats->sizes, DType::i64);
+  return {empty_beside(m, repeats, {a.given(1) ? a.integer(1) : repeats->count()}, DType::i64)};
+}
+
+/// (self, repeats, dim, output_size): rows picked by the repeated indices.
+Outputs repeat_interleave_self(Shadow& m, Args a) {
+  const Tensor x = a.given(2) ? a.tensor(0) : m.one("aten::flatten.using_ints", a[0], 0, -1);
+  const Tensor indices = m.one("aten::repeat_interleave.Tensor", a[1], a[3]);
+  return m.all("aten::index_select", x, a.given(2) ? a[2] : Value(0), indices);
+}
 
 Outputs nonzero(Shadow& m, Args a) { return {nonzero_of(m, a.tensor(0), "aten::nonzero")}; }
 
@@ -444,6 +479,9 @@ constexpr Operator operators[] = {
     {"aten::index_put_", kernel, index_put_},
     {"aten::_index_put_impl_", kernel, index_put_impl},
     {"aten::nonzero", kernel, nonzero},
+    {"aten::nonzero_static", kernel, nonzero_static},
+    {"aten::repeat_interleave.Tensor", kernel, repeat_interleave},
+    {"aten::repeat_interleave.self_Tensor", composite, repeat_interleave_self},
     {"aten::masked_select", kernel, masked_select},
     {"aten::masked_scatter", kernel, masked_scatter},
     {"aten::masked_scatter_", kernel, masked_scatter_},

@@ -27,6 +27,13 @@ Outputs normal(Shadow& m, Args a) {
   return {elementwise(m, result_type(parameters), parameters)};
 }
 
+/// (self, num_samples, replacement): the largest quotients of probabilities and exponential noise.
+Outputs multinomial(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const Tensor quotients = empty_in_format(m, x, DType::undefined, MemoryFormat::preserve);
+  return {m.all("aten::topk", quotients, a[1], -1, true, true)[1]};
+}
+
 /// The mask comes before the output.
 Outputs native_dropout(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
@@ -109,6 +116,7 @@ constexpr Operator operators[] = {
     {"aten::random_", kernel, in_place},
     {"aten::random_.from", kernel, in_place},
     {"aten::random_.to", kernel, in_place},
+    {"aten::multinomial", kernel, multinomial},
     {"aten::native_dropout", kernel, native_dropout},
     {"aten::dropout", composite, dropout},
     {"aten::dropout_", composite, masked_dropout<false, false, true>},

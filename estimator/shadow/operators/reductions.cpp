@@ -120,6 +120,21 @@ Outputs selected(Shadow& m, Args a) {
   return {values, empty_beside(m, x, sizes, DType::i64)};
 }
 
+/// median of everything: sorted as one row, then one element.
+Outputs median(Shadow& m, Args a) {
+  const Tensor& x = a.tensor(0);
+  const Tensor flat = reshaped(m, x, {-1});
+  const Outputs sorted = m.all("aten::sort", flat, 0, false);
+  return {empty_beside(m, x, {})};
+}
+
+/// The norm of a difference.
+Outputs dist(Shadow& m, Args a) {
+  const auto inputs = a.values().first(2);
+  const Tensor difference = elementwise(m, result_type(inputs), inputs);
+  return {reduce(m, difference, {}, false, difference->dtype, accumulator(difference->dtype))};
+}
+
 Outputs argmax(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   const Dims dims = dim_list(a, 1);
@@ -456,6 +471,9 @@ constexpr Operator operators[] = {
     {"aten::min", kernel, extreme},
     {"aten::max.dim", kernel, extreme_dim},
     {"aten::min.dim", kernel, extreme_dim},
+    {"aten::median", kernel, median},
+    {"aten::nanmedian", kernel, median},
+    {"aten::dist", kernel, dist},
     {"aten::median.dim", kernel, selected<1>},
     {"aten::nanmedian.dim", kernel, selected<1>},
     {"aten::mode", kernel, selected<1>},

@@ -151,8 +151,8 @@ Outputs unfold(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   const std::size_t d = wrap_dim(a.integer(1), x->dim());
   const std::int64_t size = a.integer(2), step = a.integer(3);
+  if (x->dim() == 0) return {m.alias(x, {size}, {1}, x->offset)};
   Dims sizes = x->sizes, strides = x->strides;
-  if (sizes.empty()) sizes.push_back(1), strides.push_back(1);
   if (step <= 0 || size < 0 || size > sizes[d])
     throw bad_input("unfold with size " + std::to_string(size) + " and step " + std::to_string(step));
   sizes.push_back(size);
@@ -419,10 +419,7 @@ Outputs meshgrid_of(Shadow& m, const ValueList& tensors, bool swap) {
     view[i] = -1;
     grids.push_back(m.one("aten::expand", m.one("aten::view", inputs[i], infer_size(view, shape[i])), shape));
   }
-  if (swap && grids.size() >= 2) {
-    for (Tensor& g : grids) g = m.one("aten::transpose.int", g, 0, 1);
-    std::swap(grids[0], grids[1]);
-  }
+  if (swap && grids.size() >= 2) std::swap(grids[0], grids[1]);
   return {std::move(grids)};
 }
 
