@@ -283,7 +283,7 @@ void Shadow::set_history(const Entry& e, std::span<const Value> args, const Outp
         if (s.arguments[i].alias == r.alias && args[i].is_tensor() && !(args[i].tensor() == t))
           t->base = args[i].tensor()->base ? args[i].tensor()->base : args[i].tensor();
     }
-    if (!node || !is_float(t->dtype)) return;
+    if (!node || !(is_float(t->dtype) || is_complex(t->dtype))) return;
     t->grad_fn = node;
     t->output_nr = nr;
     node->inputs.resize(std::max<std::size_t>(node->inputs.size(), nr + 1u));
@@ -331,7 +331,9 @@ Outputs Shadow::run_generic(const Entry& e, std::span<const Value> args) {
     boost::container::small_vector<Value, 4> tensors;
     for (const Value& v : args)
       if (v.is_tensor() || v.is_number()) tensors.push_back(v);
-    return elementwise(*this, result_type(span_of(tensors)), span_of(tensors));
+    if (broadcasts(span_of(tensors))) return elementwise(*this, result_type(span_of(tensors)), span_of(tensors));
+    const auto size = [](const Value& v) { return v.is_tensor() ? v.tensor()->count() : 0; };
+    return empty_like_contiguous(std::ranges::max_element(tensors, {}, size)->tensor());
   };
   for (const aten::Return& r : s.returns) {
     if (r.alias != 0) {

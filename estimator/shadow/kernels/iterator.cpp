@@ -113,21 +113,37 @@ int should_swap(std::size_t a, std::size_t b, const Dims& sizes, std::span<const
 
 }  // namespace
 
+namespace {
+
+/// Widens `sizes` by `s`; false when a dimension has two sizes.
+bool broadcast_into(Dims& sizes, const Dims& s) {
+  if (s.size() > sizes.size()) sizes.insert(sizes.begin(), s.size() - sizes.size(), 1);
+  const std::size_t lead = sizes.size() - s.size();
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    std::int64_t& d = sizes[lead + i];
+    if (s[i] == 1 || s[i] == d) continue;
+    if (d != 1) return false;
+    d = s[i];
+  }
+  return true;
+}
+
+}  // namespace
+
 Dims broadcast_sizes(std::span<const Value> inputs) {
   Dims sizes;
   for (const Value& v : inputs) {
     if (!v.is_tensor()) continue;
-    const Dims& s = v.tensor()->sizes;
-    if (s.size() > sizes.size()) sizes.insert(sizes.begin(), s.size() - sizes.size(), 1);
-    const std::size_t lead = sizes.size() - s.size();
-    for (std::size_t i = 0; i < s.size(); ++i) {
-      std::int64_t& d = sizes[lead + i];
-      if (s[i] == 1 || s[i] == d) continue;
-      if (d != 1) throw bad_input("sizes " + text_of(sizes) + " and " + text_of(s) + " do not broadcast");
-      d = s[i];
-    }
+    const Dims before = sizes;
+    if (!broadcast_into(sizes, v.tensor()->sizes))
+      throw bad_input("sizes " + text_of(before) + " and " + text_of(v.tensor()->sizes) + " do not broadcast");
   }
   return sizes;
+}
+
+bool broadcasts(std::span<const Value> inputs) {
+  Dims sizes;
+  return std::ranges::all_of(inputs, [&](const Value& v) { return !v.is_tensor() || broadcast_into(sizes, v.tensor()->sizes); });
 }
 
 DType result_type(std::span<const Value> inputs) {

@@ -11,6 +11,8 @@ namespace headroom::shadow {
 
 /// Broadcast size of all defined tensors among `inputs`.
 Dims broadcast_sizes(std::span<const Value> inputs);
+/// Whether there is such a size.
+bool broadcasts(std::span<const Value> inputs);
 
 /// Common dtype of tensors and Python numbers (at::result_type).
 DType result_type(std::span<const Value> inputs);
