@@ -98,6 +98,10 @@ class Lifetimes {
       }
     }
     for (int k = 0; k < origin.outer_frames && out.size() > 1; ++k) out.pop_back();
+    if (!origin.statement.empty() && !out.empty()) {
+      out.back().scope = origin.statement;
+      if (out.size() > 1) out[out.size() - 2].line = origin.statement;
+    }
     return out;
   }
 
@@ -106,7 +110,8 @@ class Lifetimes {
     std::int32_t next_id = 0;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const std::vector<OpenFrame>* before = i ? &frames_[i - 1] : nullptr;
-      if (i && r_.origin(i).node == r_.origin(i - 1).node && r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames) {
+      if (i && r_.origin(i).node == r_.origin(i - 1).node && r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
+          r_.origin(i).statement == r_.origin(i - 1).statement) {
         frames_[i] = *before;
         continue;
       }

@@ -74,7 +74,8 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each product.
   if (anonymous && origins_.has_text()) p.buffer = true;
   p.trainable = !p.buffer;
-  e.initializer = init ? place_.at(v) : -1;
+  // Folding lists its new weights last: their place is where they are used.
+  e.initializer = init && !is_anonymous(p.name) ? place_.at(v) : -1;
   e.certain = init && !anonymous;
   const SlotId slot = add(std::move(e));
   by_value_.emplace(v, slot);
@@ -95,6 +96,13 @@ SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
   const auto [it, fresh] = split_.try_emplace(restored_name);
   if (fresh) it->second = restored(std::move(restored_name), graph_.dims(v), graph_.value(v).dtype, false, {});
   return it->second;
+}
+
+void ParameterTable::name_weight_of(SlotId slot, std::string_view module_path) {
+  Parameter& p = entry(slot).parameter;
+  if (module_path.empty() || !is_anonymous(p.name)) return;
+  p.name = std::string(module_path) + ".weight";
+  program_.slot_names[slot.at()] = p.name;
 }
 
 SlotId ParameterTable::dequantized(ValueId v) {

@@ -25,6 +25,8 @@ class ParameterTable {
   SlotId stored_in(ValueId v, std::string_view path);
   /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional weight.
   SlotId stored(ValueId v, bool reversed = false);
+  /// Gives a weight that folding has renamed its module's name for it.
+  void name_weight_of(SlotId slot, std::string_view module_path);
   /// The floating-point weight of which the file holds integers.
   SlotId dequantized(ValueId v);
   /// The stored tensor `v`, which broadcasts, as the module's vector of `size` elements.

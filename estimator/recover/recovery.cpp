@@ -249,7 +249,10 @@ void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
   const ModuleId module = module_at(at_);
   Call& made = builder.append(op, std::move(args), std::move(outputs), module, std::string(onnx().name));
   made.autocast_off = in_rotary_module(module);
-  origins_of_calls_.push_back({at_, outer_frames_, false});
+  CallOrigin origin;
+  origin.node = at_;
+  origin.outer_frames = outer_frames_;
+  origins_of_calls_.push_back(origin);
 }
 
 Slots Recovery::list(ValueId v) const {

@@ -32,20 +32,37 @@ struct LastOfScope {
   std::string_view path;
 };
 
-/// Gaps in the indices of a Sequential: "n.1", "n.3".
-std::size_t index_gaps(const Recovery& r) {
-  std::unordered_map<std::string, std::vector<std::int64_t>> children;
+/// Gaps in the indices of a Sequential ("n.1", "n.3"), and the bytes of a dropout at each.
+struct IndexGaps {
+  std::size_t count = 0;
+  Bytes bound;
+};
+
+IndexGaps index_gaps(const Recovery& r) {
+  struct Child {
+    std::int64_t index;
+    Bytes result;  ///< mask and output of a dropout behind it
+  };
+  std::unordered_map<std::string_view, std::vector<Child>> children;
   for (std::size_t i = 0; i < r.graph.size(); ++i) {
-    const std::string_view path = r.origins.module(static_cast<NodeIndex>(i));
+    const auto n = static_cast<NodeIndex>(i);
+    const ValueId v = r.graph.output(n);
+    if (!v.valid() || r.is_host(v) || !r.graph.value(v).is_tensor()) continue;
+    const std::string_view path = r.origins.module(n);
     const std::size_t dot = path.rfind('.');
     const auto index = parse_int(dot == std::string_view::npos ? path : path.substr(dot + 1));
-    if (index) children[std::string(dot == std::string_view::npos ? "" : path.substr(0, dot))].push_back(*index);
+    if (!index) continue;
+    const Bytes bytes = bytes_of(DType::f32, r.graph.value(v).count()) + Bytes(r.graph.value(v).count());
+    children[dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot)].push_back({*index, bytes});
   }
-  std::size_t gaps = 0;
-  for (auto& [module, indices] : children) {
-    std::sort(indices.begin(), indices.end());
-    indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
-    for (std::size_t i = 1; i < indices.size(); ++i) gaps += indices[i] - indices[i - 1] > 1;
+  IndexGaps gaps;
+  for (auto& [module, list] : children) {
+    std::stable_sort(list.begin(), list.end(), [](const Child& a, const Child& b) { return a.index < b.index; });
+    for (std::size_t i = 1; i < list.size(); ++i) {
+      if (list[i].index - list[i - 1].index < 2) continue;
+      ++gaps.count;
+      gaps.bound += list[i - 1].result;
+    }
   }
   return gaps;
 }
@@ -82,10 +99,10 @@ void plan_dropouts_by_name(Recovery& r) {
     for (const auto& [path, n] : last) places.push_back({n, path});
   }
   if (places.empty()) {
-    if (const std::size_t gaps = index_gaps(r); gaps && !r.mode.conv_net)
+    if (const IndexGaps gaps = index_gaps(r); gaps.count)
       r.diagnose("dropout-unknown", Severity::warning,
-                 std::to_string(gaps) + " gaps in the numbering of sequential modules may be dropouts that the inference "
-                 "export removed; export in training mode to have them counted");
+                 std::to_string(gaps.count) + " gaps in the numbering of sequential modules may be dropouts that the inference "
+                 "export removed; export in training mode to have them counted", gaps.bound);
     return;
   }
   for (std::size_t i = 0; i < g.size(); ++i) {

@@ -26,7 +26,8 @@ void plan_removed_dropouts(Recovery& r) {
   Bytes bound;
   std::size_t places = 0;
   for (const FxGroup& group : r.origins.groups()) {
-    if (group.opaque || group.fx.target.starts_with("aten._unsafe_view")) continue;
+    // There the clone is reshape's copy, or the one of a packed projection.
+    if (group.opaque || group.fx.target.starts_with("aten._unsafe_view") || group.fx.target.starts_with("aten.select")) continue;
     const auto c = FxCall::resolve(r, group);
     if (!c) continue;
     const auto look = [&](const FxArg& a) {
@@ -158,6 +159,7 @@ void batch_norm(Recovery& r, const FxCall& c) {
     const bool own = bias.valid() && !name.ends_with("weight_bias") && name.find('.') != std::string_view::npos;
     x = call_convolution(r, n, x, r.tensor(r.graph.input(n, 1)), own ? Arg(r.tensor(bias)) : Arg(None{}),
                          std::string(r.graph.name(c.result())) + ".conv");
+    r.last_is_statement(r.onnx().name);
   }
   const auto slot = [&](std::size_t i) {
     const Arg a = c.parameter(r, i, {channels});
@@ -272,6 +274,20 @@ void slice(Recovery& r, const FxCall& c) {
   // x[:] is x itself: Python makes no view of it.
   if (start == 0 && end == size && step == 1) return r.define(c.result(), c.tensor(r, 0));
   r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
+}
+
+/// nn.MultiheadAttention copies its packed projection (`contiguous`) before it selects q, k and v; an optimised export
+/// keeps the copy's name in the text of the selects only.
+void squeeze(Recovery& r, const FxCall& c) {
+  const std::string op = c.target().ends_with(".default") ? "aten::squeeze" : "aten::" + std::string(c.target().substr(5));
+  const SlotId view = r.emit(op, c.all_args(r), c.result());
+  int selects = 0;
+  for (const NodeIndex reader : r.graph.readers(c.result())) {
+    const FxGroup* g = r.origins.group_of(reader);
+    const FxArg* x = g && g->fx.target.starts_with("aten.select") ? g->fx.arg(0) : nullptr;
+    selects += x && x->is_reference() && x->text.starts_with("clone");
+  }
+  if (selects == 3) r.emit("aten::contiguous", {view}, c.result());
 }
 
 void to(Recovery& r, const FxCall& c) {
@@ -426,6 +442,7 @@ constexpr std::array rules{
     TargetRule{"aten.detach", identity, read_all},
     TargetRule{"aten.lift_fresh_copy", identity, read_all},
     TargetRule{"aten.slice", slice, read_all},
+    TargetRule{"aten.squeeze", squeeze, read_all},
     TargetRule{"aten._to_copy", to, read_all},
     TargetRule{"aten.to", to, read_all},
     TargetRule{"prims.convert_element_type", to, read_all},

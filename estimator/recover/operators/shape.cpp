@@ -16,7 +16,7 @@ void reshape(Recovery& r) { r.emit("aten::reshape", {r.tensor(0), r.out_dims()})
 
 void flatten(Recovery& r) {
   const std::int64_t axis = r.onnx().integer("axis", 1);
-  if (axis >= 1 && r.dims(r.in(0)).size() >= 2) {
+  if (axis >= 1 && static_cast<std::size_t>(axis) < r.dims(r.in(0)).size()) {
     r.emit("aten::flatten.using_ints", {r.tensor(0), axis});
   } else {
     reshape(r);

@@ -19,7 +19,9 @@ void find_folded(Recovery& r, NodeIndex conv) {
   r.claim({conv, {x}, [&r, conv, x, w, channels] {
              const std::string name(r.graph.name(r.out()));
              const SlotId weight = r.parameters.stored(w);
+             r.parameters.name_weight_of(weight, r.path());
              const SlotId y = call_convolution(r, conv, r.tensor(x), weight, None{}, name + ".conv");
+             r.last_is_statement(r.onnx().name);
              const std::string module = std::string(r.path()) + ".bn.";
              BatchNormOperands o;
              o.weight = r.parameters.restored(module + "weight", {channels}, DType::f32, false, weight);

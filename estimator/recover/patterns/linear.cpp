@@ -26,6 +26,7 @@ void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool r
   r.claim({last, {x}, [&r, x, weight, reversed, bias] {
              // A stored [K, N] weight is eager's [N, K] one, transposed by folding.
              const SlotId w = r.parameters.stored(weight, reversed);
+             r.parameters.name_weight_of(w, r.path());
              r.emit("aten::linear", {r.tensor(x), w, bias.valid() ? Arg(r.tensor(bias)) : Arg(Unset{})});
            }});
 }
