@@ -41,7 +41,8 @@ struct ReplayScript {
   /// allocation was refused; total 0 when nothing limited it.
   AllocatorDevice device;
   AllocatorOptions options;  ///< those of the recording
-  Diagnostics diagnostics;   ///< code "history-inconsistent" when events contradict the state they end in
+  /// "history-inconsistent" when events contradict the state they end in; "memory-fraction-inferred".
+  Diagnostics diagnostics;
 };
 
 /// Throws Error when the history holds nothing to replay, or its allocator options cannot be read. `torch` decides how

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <vector>
 
 #include "estimator/allocate/initial_state.h"
 #include "estimator/allocate/replay.h"
@@ -39,13 +40,6 @@ class ScriptMaker {
     reserved_ = initial_reserved_;
     for (std::size_t i = 0; i < history_.entries.size(); ++i) read(i);
     script_.blocks = blocks_;
-    if (script_.options.garbage_collection_threshold > 0 && script_.options.per_process_memory_fraction == 1 &&
-        std::any_of(history_.entries.begin(), history_.entries.end(), can_be_collected)) {
-      script_.diagnostics.push_back(
-          {"memory-fraction-unknown", Severity::warning, history_.file,
-           "garbage collection depends on the memory fraction, which this file does not hold; "
-           "what it freed is replayed as emptied caches"});
-    }
     if (contradictions_ > 0) {
       script_.diagnostics.push_back({"history-inconsistent", Severity::warning, history_.file,
                                      fmt::format("{} events do not fit the state they lead to; the recording was "
@@ -83,7 +77,8 @@ class ScriptMaker {
   struct Observed {
     std::int64_t peak = 0;     ///< reserved
     std::int64_t granted = 0;  ///< reserved before, and what cudaMalloc would be asked for, where it was granted
-    std::int64_t capacity = INT64_MAX;  ///< reserved and what the driver called free, where it was refused
+    std::int64_t capacity = INT64_MAX;      ///< reserved and what the driver called free, where it was refused
+    std::int64_t refused_from = INT64_MAX;  ///< reserved and what was asked for, where it was refused
     bool refused = false;
     bool by_driver = true;  ///< every refused request was more than what was free
   };
@@ -100,6 +95,7 @@ class ScriptMaker {
       seen.peak = std::max(seen.peak, reserved);
       if (entry.action != Action::oom) continue;
       seen.refused = true;
+      seen.refused_from = std::min(seen.refused_from, reserved + asked(entry.size));
       if (entry.address == 0) continue;  // not recorded
       const auto free = static_cast<std::int64_t>(entry.address);
       seen.capacity = std::min(seen.capacity, reserved + free);
@@ -116,7 +112,7 @@ class ScriptMaker {
     AllocatorDevice& device = script_.device;
     if (history_.memory_fraction) options.per_process_memory_fraction = *history_.memory_fraction;
     by_fraction_ = options.per_process_memory_fraction < 1 || (seen.refused && !seen.by_driver);
-    limit_ = by_fraction_                                               ? std::max(seen.peak, seen.granted)
+    limit_ = by_fraction_ ? std::max(seen.peak, std::min(seen.granted, seen.refused_from - 1))
              : seen.capacity >= seen.peak && seen.capacity != INT64_MAX ? seen.capacity
                                                                         : seen.peak;
     if (history_.device_total) {
@@ -130,6 +126,13 @@ class ScriptMaker {
                    : device.total.count() - device.outside.count();
       return;
     }
+    if (const std::int64_t allowed = allowed_by_collections(); allowed > 0) {
+      by_fraction_ = true;
+      limit_ = std::max(limit_, std::min(allowed, seen.refused_from - 1));
+      script_.diagnostics.push_back({"memory-fraction-inferred", Severity::info, history_.file,
+                                     "the file does not hold the memory fraction, on which garbage collection depends; "
+                                     "it is taken from what was collected and what was not"});
+    }
     if (by_fraction_) {
       // Of a card that the file does not name. Without the fraction, half of twice the limit does as well.
       if (options.per_process_memory_fraction == 1) options.per_process_memory_fraction = 0.5;
@@ -141,6 +144,40 @@ class ScriptMaker {
       return;
     }
     device.address_space = Bytes(1024 * GiB);
+  }
+
+  /// Garbage is collected when more than a share of the allowed memory is reserved, so the two lie between what was
+  /// reserved when it was and when it was not. 0 when nothing was collected.
+  std::int64_t allowed_by_collections() const {
+    const double threshold = script_.options.garbage_collection_threshold;
+    if (threshold == 0) return 0;
+    std::int64_t lowest_collected = INT64_MAX;
+    std::vector<std::int64_t> not_collected;
+    std::int64_t reserved = initial_reserved_;
+    for (std::size_t i = 0; i < history_.entries.size(); ++i) {
+      const TraceEntry& entry = history_.entries[i];
+      if (takes(entry.action)) {
+        not_collected.push_back(reserved);
+        reserved += entry.size;
+      } else if (gives_back(entry.action)) {
+        const std::size_t end = end_of_run(i);
+        const std::int64_t before = reserved;
+        bool garbage = end < history_.entries.size() && history_.entries[end].action == Action::segment_alloc;
+        for (std::size_t j = i; j < end; ++j) {
+          garbage = garbage && can_be_collected(history_.entries[j]);
+          reserved -= history_.entries[j].size;
+        }
+        if (garbage) lowest_collected = std::min(lowest_collected, before);
+        i = end;
+        if (i < history_.entries.size() && takes(history_.entries[i].action)) reserved += history_.entries[i].size;
+      }
+    }
+    if (lowest_collected == INT64_MAX) return 0;
+    std::int64_t reached = 0;
+    for (const std::int64_t bytes : not_collected) {
+      if (bytes < lowest_collected) reached = std::max(reached, bytes);
+    }
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(reached) / threshold));
   }
 
   bool gave_way_to_failure() const {

@@ -54,6 +54,20 @@ TEST_CASE("other settings on the same history") {
   CHECK(native.at_peak_reserved.reserved == native.stats.reserved_bytes.all.peak);
 }
 
+TEST_CASE("a limit that the file does not name is taken from what happened") {
+  for (const char* name :
+       {"gc-oom.json", "gcsplit-lengths.json", "gc-random.json", "expandable-oom.json", "split64-oom.json"}) {
+    CAPTURE(name);
+    History history = recorded(name);
+    history.memory_fraction.reset();
+    history.device_total.reset();
+    const ReplayScript script = make_script(history);
+    const ReplayCheck check = check_replay(history, script).check;
+    CHECK_MESSAGE(check.all_equal(), check.first_difference);
+    CHECK(script.diagnostics.size() == (std::string(name).starts_with("gc") ? 1 : 0));
+  }
+}
+
 TEST_CASE("segments that other settings would not have made are not taken over") {
   const ReplayScript script = make_script(recorded("snapexp-late.pickle"));
   const ReplayResult native = replay(script, other_config(script, parse_allocator_options("")));
