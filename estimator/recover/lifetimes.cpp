@@ -223,6 +223,7 @@ class Lifetimes {
     // Several values of one statement take its names in order.
     const std::size_t order = taken_[{home.id, segment->first}]++;
     const std::string_view name = segment->names[std::min(order, segment->names.size() - 1)];
+    if (is_appended(home.source, name)) return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
     const auto& bound = run.bindings[name];
     for (auto it = std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
          it != bound.end(); ++it) {
@@ -232,6 +233,14 @@ class Lifetimes {
       break;
     }
     drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+  }
+
+  /// "x = d(x); s.append(x)": the list holds it as long as the frame runs.
+  static bool is_appended(std::string_view source, std::string_view name) {
+    constexpr std::string_view call = ".append(";
+    const std::size_t at = source.find(call);
+    return at != std::string_view::npos && source.substr(at + call.size()).starts_with(name) &&
+           source.substr(at + call.size() + name.size()).starts_with(")");
   }
 
   bool is_list_of_three(const Call& c) const {

@@ -32,17 +32,14 @@ struct LastOfScope {
   std::string_view path;
 };
 
-/// Gaps in the indices of a Sequential ("n.1", "n.3"), and the bytes of a dropout at each.
-struct IndexGaps {
-  std::size_t count = 0;
-  Bytes bound;
-};
-
-IndexGaps index_gaps(const Recovery& r) {
+/// Results of modules after which a Sequential's indices have a gap ("n.1", "n.3").
+std::vector<ValueId> before_index_gaps(const Recovery& r) {
   struct Child {
     std::int64_t index;
-    Bytes result;  ///< mask and output of a dropout behind it
+    NodeIndex last;
   };
+  const GraphView& g = r.graph;
+  const auto is_folded = [&](NodeIndex n) { return g.is(n, "Conv") && g.name(g.input(n, 1)).starts_with("onnx::Conv"); };
   std::unordered_map<std::string_view, std::vector<Child>> children;
   for (std::size_t i = 0; i < r.graph.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
@@ -52,16 +49,21 @@ IndexGaps index_gaps(const Recovery& r) {
     const std::size_t dot = path.rfind('.');
     const auto index = parse_int(dot == std::string_view::npos ? path : path.substr(dot + 1));
     if (!index) continue;
-    const Bytes bytes = bytes_of(DType::f32, r.graph.value(v).count()) + Bytes(r.graph.value(v).count());
-    children[dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot)].push_back({*index, bytes});
+    children[dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot)].push_back({*index, n});
   }
-  IndexGaps gaps;
+  std::vector<ValueId> gaps;
   for (auto& [module, list] : children) {
     std::stable_sort(list.begin(), list.end(), [](const Child& a, const Child& b) { return a.index < b.index; });
     for (std::size_t i = 1; i < list.size(); ++i) {
-      if (list[i].index - list[i - 1].index < 2) continue;
-      ++gaps.count;
-      gaps.bound += list[i - 1].result;
+      const std::int64_t step = list[i].index - list[i - 1].index;
+      // The place behind a convolution is that of its folded batch norm.
+      if (step < 2 || (step == 2 && is_folded(list[i - 1].last))) continue;
+      const ValueId v = g.output(list[i - 1].last);
+      const auto readers = g.readers(v);
+      const bool one_after_another = std::any_of(readers.begin(), readers.end(), [&](NodeIndex reader) {
+        return r.origins.same_scope(reader, list[i].last) || r.origins.inside(reader, list[i].last);
+      });
+      if (one_after_another) gaps.push_back(v);
     }
   }
   return gaps;
@@ -98,26 +100,31 @@ void plan_dropouts_by_name(Recovery& r) {
     }
     for (const auto& [path, n] : last) places.push_back({n, path});
   }
-  if (places.empty()) {
-    if (const IndexGaps gaps = index_gaps(r); gaps.count)
-      r.diagnose("dropout-unknown", Severity::warning,
-                 std::to_string(gaps.count) + " gaps in the numbering of sequential modules may be dropouts that the inference "
-                 "export removed; export in training mode to have them counted", gaps.bound);
-    return;
-  }
-  for (std::size_t i = 0; i < g.size(); ++i) {
+  const std::vector<ValueId> gaps = before_index_gaps(r);
+  const auto bytes_at = [&](ValueId v) { return bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count()); };
+  Bytes bound;
+  // In a Sequential only a dropout or an identity leaves no node; attention over image patches drops nothing by default.
+  const bool drops_at_gaps = !vision || r.mode.conv_net;
+  for (const ValueId v : gaps) bound += bytes_at(v);
+  if (!gaps.empty() && !drops_at_gaps)
+    r.diagnose("dropout-unknown", Severity::warning,
+               std::to_string(gaps.size()) + " gaps in the numbering of sequential modules may be dropouts that the inference "
+               "export removed; export in training mode to have them counted", bound);
+  if (!drops_at_gaps) bound = Bytes();
+  const std::size_t at_gaps = drops_at_gaps ? gaps.size() : 0;
+  for (std::size_t i = 0; i < at_gaps; ++i) r.restore_dropout(gaps[i], {{}, 1});
+  if (places.empty() && at_gaps == 0) return;
+  for (std::size_t i = 0; i < g.size() && !places.empty(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});
   }
-  Bytes bound;
   for (const LastOfScope& p : places) {
-    const ValueId v = g.output(p.node);
-    r.restore_dropout(v, {{}, 1});
-    bound += bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count());
+    r.restore_dropout(g.output(p.node), {{}, 1});
+    bound += bytes_at(g.output(p.node));
   }
   r.diagnose("dropout-assumed", Severity::warning,
-             "an inference export holds no dropout; " + std::to_string(places.size()) +
-                 " are restored where modules of these names have them", bound);
+             "an inference export holds no dropout; " + std::to_string(places.size() + at_gaps) +
+                 " are restored where modules of these names, or gaps in a Sequential, have them", bound);
 }
 
 }  // namespace headroom::recovery

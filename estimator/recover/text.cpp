@@ -236,10 +236,14 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
 // --- shapes and copies ---------------------------------------------------------------------------------------------------
 
 void view(Recovery& r, const FxCall& c) {
-  // A view of a value that the optimiser took away may need the copy that reshape makes.
+  // A view of a value that the optimiser took away may need the copy that reshape makes, and so may the view that reshape
+  // came to on the exporter's device: attention's result lies otherwise there.
   const FxArg* x = c.fx().arg(0);
   const bool paired = x && x->is_reference() && c.was_paired(x->text);
-  const bool exact = c.target().starts_with("aten.view") && !paired;
+  const std::string_view line = r.origins.source_line(r.node());
+  const bool called_view = !line.empty() && line.find("reshape(") == std::string_view::npos &&
+                           line.find("flatten(") == std::string_view::npos;
+  const bool exact = c.target().starts_with("aten.view") && !paired && called_view;
   r.emit(exact ? "aten::view" : "aten::reshape", {c.tensor(r, 0), r.dims(c.result())}, c.result());
 }
 
