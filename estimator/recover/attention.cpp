@@ -62,6 +62,13 @@ MaskOrigin mask_origin(const GraphView& graph, ValueId mask) {
 
 namespace {
 
+/// A tensor [1, H, S, S] of one number: torch.zeros of an attention bias's shape.
+bool is_filled(const GraphView& g, ValueId v) {
+  if (g.dims(v).size() != 4) return false;
+  const NodeIndex n = g.producer(v);
+  return g.is(n, "ConstantOfShape") || (g.is(n, "Expand") && g.value(g.input(n, 0)).count() == 1 && g.number(g.input(n, 0)));
+}
+
 MaskArgument decide_mask(Recovery& r, ValueId mask) {
   const GraphView& g = r.graph;
   MaskArgument out;
@@ -104,8 +111,7 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     out.mask = conversion ? g.input(made_by, 0) : g.resolve(mask);
     return out;
   }
-  if (is_where && g.producer_op(g.input(made_by, 1)) == "ConstantOfShape" && !g.number(g.input(made_by, 1)) &&
-      g.dims(g.input(made_by, 1)).size() == 4) {
+  if (is_where && is_filled(g, g.input(made_by, 1))) {
     // where(mask, zeros, min): T5's cross attention keeps the zeros.
     r.replace(mask, g.input(made_by, 1));
     out.mask = r.replaced(mask);

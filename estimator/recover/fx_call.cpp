@@ -123,7 +123,7 @@ Arg FxCall::parameter(Recovery& r, std::size_t i, const Dims& dims) const {
   if (!a) return Unset{};
   if (a->is(FxArg::Kind::none)) return None{};
   if (!has_parameter(i)) return convert(r, *a);
-  return r.parameters.named(a->text, r.path(), dims, DType::f32);
+  return r.named_parameter(a->text, dims, DType::f32);
 }
 
 Arg FxCall::convert(Recovery& r, const FxArg& a) const {
@@ -155,7 +155,7 @@ Arg FxCall::convert(Recovery& r, const FxArg& a) const {
               dims = r.graph.dims(i);
               dtype = r.dtype(i);
             }
-        return r.parameters.named(a.text, r.path(), dims, dtype);
+        return r.named_parameter(a.text, dims, dtype);
       }
       return Unset{};
     }

@@ -213,6 +213,7 @@ SlotId Recovery::tensor(ValueId v) {
   if ((graph.initializer(v) || graph.is(p, "Constant")) && !is_host(v)) {
     if (merges_equal_vectors && graph.is_weight(v) && is_vector(graph.dims(v))) return parameters.stored_in(v, path());
     slot = parameters.stored(v);
+    restore_original_frequencies(slot);
   } else if (graph.value(v).contents) {
     slot = parameters.constant(v);
   } else {
@@ -298,6 +299,22 @@ void Recovery::emit_restored_dropout(ValueId v) {
 SlotId Recovery::slot_named(std::string_view fx_name) const {
   const auto it = named_slots_.find(std::string(fx_name));
   return it == named_slots_.end() ? SlotId{} : it->second;
+}
+
+SlotId Recovery::named_parameter(std::string_view reference, const Dims& dims, DType dtype) {
+  const SlotId slot = parameters.named(reference, path(), dims, dtype);
+  restore_original_frequencies(slot);
+  return slot;
+}
+
+void Recovery::restore_original_frequencies(SlotId frequencies) {
+  // Rotary modules of transformers register a copy of their frequencies that no export holds.
+  const Parameter& p = parameters.at(frequencies);
+  const bool named = p.name.ends_with("rotary_emb.inv_freq");
+  const bool folded = is_rotary(path(), origins.module_class(at_)) && p.buffer && p.name.find('.') == std::string::npos;
+  if (!is_float(p.dtype) || !(named || folded) || !seen_frequencies_.insert(frequencies).second) return;
+  const std::string module = named ? p.name.substr(0, p.name.size() - 8) : std::string(path()) + ".";
+  parameters.restored(module + "original_inv_freq", {element_count(p.dims)}, p.dtype, true, frequencies);
 }
 
 bool Recovery::in_rotary_module(ModuleId module) {

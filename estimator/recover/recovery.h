@@ -102,6 +102,8 @@ class Recovery {
   /// A tensor in any case: a known constant becomes one.
   SlotId tensor(ValueId v);
   SlotId tensor(std::size_t i) { return tensor(in(i)); }
+  /// The parameter that a text names, used in the module at hand.
+  SlotId named_parameter(std::string_view reference, const Dims& dims, DType dtype);
   /// A tensor, or None when the input is absent.
   Arg optional_tensor(std::size_t i) { return has(i) ? Arg(tensor(in(i))) : Arg(None{}); }
   const Dims& dims(ValueId v) const { return graph.dims(v); }
@@ -164,6 +166,8 @@ class Recovery {
   bool is_small(ValueId v) const;
   void emit_restored_dropout(ValueId v);
   bool in_rotary_module(ModuleId module);
+  void restore_original_frequencies(SlotId frequencies);
+  std::unordered_set<SlotId> seen_frequencies_;
 
   std::vector<Match> matches_;
   std::vector<std::int32_t> match_of_;  ///< by node: the match that it is the last node of

@@ -411,6 +411,16 @@ void elementwise(Recovery& r, const FxCall& c) {
   r.emit("aten::" + std::string(c.target().substr(5)), std::move(args), c.result());
 }
 
+/// Tensors made of numbers: float32 in the text of a float32 file is the stream's dtype.
+void filled(Recovery& r, const FxCall& c) {
+  std::string op = "aten::" + std::string(c.target().substr(5));
+  if (op.ends_with(".default")) op.resize(op.size() - 8);
+  Args args = c.all_args(r);
+  for (Arg& a : args)
+    if (const auto* dtype = std::get_if<DType>(&a)) a = stream_dtype_for(r, *dtype);
+  r.emit(op, std::move(args), c.result());
+}
+
 void generic(Recovery& r, const FxCall& c) {
   std::string op = "aten::" + std::string(c.target().substr(5));
   if (op.ends_with(".default")) op.resize(op.size() - 8);
@@ -456,6 +466,12 @@ constexpr std::array rules{
     TargetRule{"aten.dropout", native_dropout, read_all},
     TargetRule{"aten.empty", empty, read_all},
     TargetRule{"aten.new_empty", empty, read_all},
+    TargetRule{"aten.zeros", filled, read_all},
+    TargetRule{"aten.ones", filled, read_all},
+    TargetRule{"aten.full", filled, read_all},
+    TargetRule{"aten.new_zeros", filled, read_all},
+    TargetRule{"aten.new_ones", filled, read_all},
+    TargetRule{"aten.new_full", filled, read_all},
     TargetRule{"aten.rand", random, read_all},
     TargetRule{"aten.randn", random, read_all},
     TargetRule{"aten.bernoulli", bernoulli, read_all},
