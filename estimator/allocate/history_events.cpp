@@ -86,6 +86,7 @@ class EventsReader {
       entry.address = static_cast<Address>(number_at(items, 2, highest_recorded_address, "address"));
       if (entry.action != Action::oom) entry.address += base;
       const std::int64_t stream = items.size() > 3 ? items[3].as_integer() : 0;
+      if (items.size() > 4) entry.context = context_of(items[4].as_text(), history);
       history.entries.push_back(entry);
       entry_streams_.push_back(stream);
       if (name == "F") {
@@ -94,6 +95,26 @@ class EventsReader {
         entry_streams_.push_back(stream);
       }
     }
+  }
+
+  /// Number of the stack "file.py:line:function < file.py:line:function", innermost frame first; -1 for none. Stacks
+  /// repeat: each text is read once.
+  std::int32_t context_of(std::string_view text, History& history) {
+    if (text.empty()) return -1;
+    constexpr std::string_view separator = " < ";
+    const auto [known, is_new] = contexts_.try_emplace(text, static_cast<std::int32_t>(history.stacks.size()));
+    if (!is_new) return known->second;
+    std::vector<std::uint32_t> stack;
+    for (std::size_t at = 0, end = 0; end != std::string_view::npos; at = end + separator.size()) {
+      end = text.find(separator, at);
+      std::vector<std::string_view> parts =
+          split(text.substr(at, end == std::string_view::npos ? end : end - at), ':');
+      parts.resize(3);
+      stack.push_back(static_cast<std::uint32_t>(history.frames.size()));
+      history.frames.push_back({std::string(parts[0]), parse_int(parts[1]).value_or(0), std::string(parts[2])});
+    }
+    history.stacks.push_back(std::move(stack));
+    return known->second;
   }
 
   /// [address, bytes, stream, "small" or "large", expandable, [[bytes, requested, state], …]], or the first two and the
@@ -159,6 +180,7 @@ class EventsReader {
   PlainValue run_;
   std::string file_;
   std::vector<std::int64_t> entry_streams_, segment_streams_;
+  std::unordered_map<std::string_view, std::int32_t> contexts_;
 };
 
 }  // namespace

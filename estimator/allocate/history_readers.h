@@ -17,8 +17,9 @@ inline constexpr std::int64_t highest_recorded_address = std::int64_t{1} << 57;
 
 /// torch.cuda.memory._snapshot(): `segments`, `device_traces`, `allocator_settings`.
 std::vector<History> histories_of_snapshot(const PlainData& data, const std::string& file);
-/// {conf, fraction, total_memory, events: [[action, bytes, address, stream]], segments, stats}, actions spelled out or
-/// as letters: A alloc, F free, S segment_alloc.
+/// {conf, fraction, total_memory, events: [[action, bytes, address, stream, frames]], segments, stats}, actions spelled
+/// out or as letters: A alloc, F free, S segment_alloc; frames, where they are known, as one text:
+/// "file.py:line:function < file.py:line:function".
 History history_of_events(const PlainData& data, const PlainValue& run, const std::string& file);
 
 /// Numbers streams by their handles, ascending, and pools as they come.

@@ -21,6 +21,19 @@ History events(const std::string& text, const std::string& rest = "") {
   return parse_histories("{\"events\": [" + text + "]" + rest + "}", "test.json").at(0);
 }
 
+TEST_CASE("frames of a JSON history") {
+  const History history = events(R"(["alloc", 512, 0, 0, "sparse.py:189:forward < model.py:42:<lambda>"],
+                                    ["alloc", 512, 512, 0, "odd"], ["alloc", 512, 1024, 0, ""],
+                                    ["alloc", 512, 1536, 0, "sparse.py:189:forward < model.py:42:<lambda>"])");
+  CHECK(history.call_site(history.entries.at(0).context) == "sparse.py:189 forward");
+  const auto& stack = history.stacks.at(static_cast<std::size_t>(history.entries.at(3).context));
+  CHECK(history.entries.at(0).context == history.entries.at(3).context);
+  CHECK(history.frames.at(stack.at(1)).line == 42);
+  CHECK(history.frames.at(stack.at(1)).name == "<lambda>");
+  CHECK(history.call_site(history.entries.at(1).context).empty());
+  CHECK(history.entries.at(2).context == -1);
+}
+
 TEST_CASE("empty_cache is told from segments that a failing allocation freed") {
   CHECK(count(make_script(recorded("default-empty.json")), ReplayScript::Kind::empty_cache) > 0);
   CHECK(count(make_script(recorded("default-oom.json")), ReplayScript::Kind::empty_cache) == 0);
