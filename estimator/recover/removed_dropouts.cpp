@@ -27,6 +27,31 @@ bool is_dropped(std::string_view path, bool t5) {
   return ends_with_module(path, "fc2") && path.find("layers.") != std::string_view::npos;
 }
 
+/// Values that nn.TransformerEncoderLayer and its decoder drop out: what attention returns, what linear2 reads and returns.
+std::vector<ValueId> in_torch_layers(const Recovery& r) {
+  const GraphView& g = r.graph;
+  std::unordered_map<std::string_view, std::pair<NodeIndex, NodeIndex>> nodes_of;  ///< first and last of a module
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    const ValueId v = g.output(n);
+    if (!v.valid() || r.is_host(v) || g.is_stored(v) || !is_float(g.value(v).dtype) || g.is_stored(g.input(n, 0))) continue;
+    const auto [it, fresh] = nodes_of.try_emplace(r.origins.module(n), n, n);
+    it->second.second = n;
+  }
+  std::vector<ValueId> out;
+  for (const auto& [path, range] : nodes_of) {
+    if (!ends_with_module(path, "linear2")) continue;
+    const std::string layer(path.substr(0, path.size() - 7));
+    const auto attention = nodes_of.find(layer + "self_attn"), cross = nodes_of.find(layer + "multihead_attn");
+    if (attention == nodes_of.end() || !nodes_of.contains(layer + "linear1")) continue;
+    out.push_back(g.output(attention->second.second));
+    if (cross != nodes_of.end()) out.push_back(g.output(cross->second.second));
+    out.push_back(g.input(range.first, 0));
+    out.push_back(g.output(range.second));
+  }
+  return out;
+}
+
 struct LastOfScope {
   NodeIndex node;
   std::string_view path;
@@ -111,9 +136,15 @@ void plan_dropouts_by_name(Recovery& r) {
                std::to_string(gaps.size()) + " gaps in the numbering of sequential modules may be dropouts that the inference "
                "export removed; export in training mode to have them counted", bound);
   if (!drops_at_gaps) bound = Bytes();
-  const std::size_t at_gaps = drops_at_gaps ? gaps.size() : 0;
-  for (std::size_t i = 0; i < at_gaps; ++i) r.restore_dropout(gaps[i], {{}, 1});
-  if (places.empty() && at_gaps == 0) return;
+  std::size_t elsewhere = drops_at_gaps ? gaps.size() : 0;
+  for (std::size_t i = 0; i < elsewhere; ++i) r.restore_dropout(gaps[i], {{}, 1});
+  if (!vision)
+    for (const ValueId v : in_torch_layers(r)) {
+      r.restore_dropout(v, {{}, 1});
+      bound += bytes_at(v);
+      ++elsewhere;
+    }
+  if (places.empty() && elsewhere == 0) return;
   for (std::size_t i = 0; i < g.size() && !places.empty(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});
@@ -123,8 +154,8 @@ void plan_dropouts_by_name(Recovery& r) {
     bound += bytes_at(g.output(p.node));
   }
   r.diagnose("dropout-assumed", Severity::warning,
-             "an inference export holds no dropout; " + std::to_string(places.size() + at_gaps) +
-                 " are restored where modules of these names, or gaps in a Sequential, have them", bound);
+             "an inference export holds no dropout; " + std::to_string(places.size() + elsewhere) +
+                 " are restored where modules of these names, layers of torch.nn or gaps in a Sequential have them", bound);
 }
 
 }  // namespace headroom::recovery

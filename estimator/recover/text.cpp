@@ -243,7 +243,9 @@ void view(Recovery& r, const FxCall& c) {
   const std::string_view line = r.origins.source_line(r.node());
   const bool called_view = !line.empty() && line.find("reshape(") == std::string_view::npos &&
                            line.find("flatten(") == std::string_view::npos;
-  const bool exact = c.target().starts_with("aten.view") && !paired && called_view;
+  const ValueId source = c.value_of_arg(0);
+  const bool turned = source.valid() && r.graph.producer_op(source) == "Transpose";
+  const bool exact = c.target().starts_with("aten.view") && !paired && called_view && !turned;
   r.emit(exact ? "aten::view" : "aten::reshape", {c.tensor(r, 0), r.dims(c.result())}, c.result());
 }
 
@@ -284,14 +286,15 @@ void slice(Recovery& r, const FxCall& c) {
 /// keeps the copy's name in the text of the selects only.
 void squeeze(Recovery& r, const FxCall& c) {
   const std::string op = c.target().ends_with(".default") ? "aten::squeeze" : "aten::" + std::string(c.target().substr(5));
-  const SlotId view = r.emit(op, c.all_args(r), c.result());
   int selects = 0;
   for (const NodeIndex reader : r.graph.readers(c.result())) {
     const FxGroup* g = r.origins.group_of(reader);
     const FxArg* x = g && g->fx.target.starts_with("aten.select") ? g->fx.arg(0) : nullptr;
     selects += x && x->is_reference() && x->text.starts_with("clone");
   }
-  if (selects == 3) r.emit("aten::contiguous", {view}, c.result());
+  if (selects != 3) return (void)r.emit(op, c.all_args(r), c.result());
+  const SlotId view = r.call(op, c.all_args(r), std::string(r.graph.name(c.result())) + ".view");
+  r.emit("aten::contiguous", {view}, c.result());
 }
 
 void to(Recovery& r, const FxCall& c) {

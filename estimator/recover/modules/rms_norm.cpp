@@ -53,14 +53,18 @@ std::optional<RmsNorm> rms_norm_at(const GraphView& g, NodeIndex square) {
 }
 
 /// Whether the module's code computes in float32: known of transformers' classes, else read from its lines.
-bool computes_in_float(const Recovery& r, NodeIndex n) {
-  const std::string_view class_name = r.origins.module_class(n);
+bool computes_in_float(const Recovery& r, const RmsNorm& norm) {
+  const std::string_view class_name = r.origins.module_class(norm.square);
   if (class_name.starts_with("transformers.") || class_name.starts_with("diffusers.")) return true;
-  return r.origins.called_from(n, ".float()") || r.origins.called_from(n, "torch.float32");
+  if (r.origins.called_from(norm.square, ".float()") || r.origins.called_from(norm.square, "torch.float32")) return true;
+  // `self.weight * x.to(dtype)`: going back means having gone up.
+  if (norm.weighted == no_node) return false;
+  const std::string_view line = r.origins.source_line(norm.weighted);
+  return line.find(".to(") != std::string_view::npos || line.find(".type_as(") != std::string_view::npos;
 }
 
 void plan_from_text(Recovery& r, const RmsNorm& norm) {
-  if (!computes_in_float(r, norm.square)) return;
+  if (!computes_in_float(r, norm)) return;
   // x.to(float32).pow(2) casts for the square alone (T5); x = x.to(float32) on a line before serves the product too.
   const bool square_only = r.origins.source_line(norm.square).find("torch.float32).pow") != std::string_view::npos;
   const auto wide = std::make_shared<SlotId>();
