@@ -168,7 +168,11 @@ Outputs adaptive_avg_pool(Shadow& m, Args a) {
   if (std::any_of(size.begin(), size.end(), [](std::int64_t n) { return n != 1; }))
     return m.all(dims == 2 ? "aten::_adaptive_avg_pool2d" : "aten::_adaptive_avg_pool3d", a[0], size);
   const Dims over = dims == 2 ? Dims{-1, -2} : Dims{-1, -2, -3};
-  return m.all("aten::mean.dim", a[0], over, true);
+  const Tensor& input = a.tensor(0);
+  const Tensor mean = m.one("aten::mean.dim", input, over, true);
+  if (dims == 3 || !suggests_channels_last(*input)) return {mean};
+  const std::int64_t c = input->sizes[1];
+  return m.all("aten::as_strided_", mean, Dims{input->sizes[0], c, 1, 1}, Dims{c, 1, c, c});
 }
 
 using Kind = Operator::Kind;
