@@ -1,0 +1,22 @@
+#include <doctest/doctest.h>
+
+#include "estimator/recover/statement.h"
+
+using headroom::recovery::parse_statement;
+using Names = std::vector<std::string_view>;
+
+TEST_CASE("what a line binds") {
+  CHECK(parse_statement("x = f(x)").names == Names{"x"});
+  CHECK(parse_statement("a, self.b = f(x)").names == Names{"a", "self.b"});
+  CHECK(parse_statement("out[0] = y").names == Names{"out[0]"});
+  CHECK(parse_statement("x: Tensor = f(y)").names == Names{"x"});
+  CHECK(parse_statement("for u, c in zip(a, b): x = c(u(x))").names == Names{"x"});
+  CHECK(parse_statement("x += y").augmented == '+');
+  CHECK(parse_statement("x += y").names == Names{"x"});
+  CHECK(parse_statement("x = y").augmented == 0);
+}
+
+TEST_CASE("lines that bind nothing") {
+  for (const char* line : {"", "return x", "f(x, y=2)", "if x == y:", "self.h(x)", "x == y", "x[", "assert a"})
+    CHECK(parse_statement(line).names.empty());
+}
