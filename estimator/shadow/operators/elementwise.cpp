@@ -199,7 +199,7 @@ constexpr std::string_view same_2[] = {
     "aten::tanh_backward", "aten::gelu_backward", "aten::silu_backward", "aten::mish_backward",
     "aten::hardswish_backward", "aten::hardsigmoid_backward", "aten::hardtanh_backward", "aten::leaky_relu_backward",
     "aten::hardshrink_backward", "aten::softshrink_backward", "aten::softplus_backward", "aten::logit_backward",
-    "aten::log_sigmoid_backward", "aten::native_dropout_backward"};
+    "aten::log_sigmoid_backward"};
 constexpr std::string_view floating_2[] = {
     "aten::div.Tensor", "aten::div.Scalar", "aten::atan2", "aten::xlogy.Tensor", "aten::xlogy.Scalar_Self",
     "aten::xlogy.Scalar_Other", "aten::special_xlog1py", "aten::special_xlog1py.self_scalar",

@@ -45,6 +45,13 @@ Outputs native_dropout(Shadow& m, Args a) {
   return {empty_in_format(m, x, DType::undefined, MemoryFormat::preserve), mask};
 }
 
+/// (grad_output, mask, scale): contiguous, or channels_last where the gradient is; not in its very strides.
+Outputs native_dropout_backward(Shadow& m, Args a) {
+  const Tensor& grad = a.tensor(0);
+  const bool last = suggests_channels_last(*grad);
+  return {empty_in_format(m, grad, DType::undefined, last ? MemoryFormat::channels_last : MemoryFormat::contiguous)};
+}
+
 // ---- composites --------------------------------------------------------------------------------------------------------
 
 /// Noise of the input's size, or one value a channel (feature dropout).
@@ -118,6 +125,7 @@ constexpr Operator operators[] = {
     {"aten::random_.to", kernel, in_place},
     {"aten::multinomial", kernel, multinomial},
     {"aten::native_dropout", kernel, native_dropout},
+    {"aten::native_dropout_backward", kernel, native_dropout_backward},
     {"aten::dropout", composite, dropout},
     {"aten::dropout_", composite, masked_dropout<false, false, true>},
     {"aten::feature_dropout", composite, masked_dropout<true, false, false>},
