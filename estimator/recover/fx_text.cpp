@@ -147,7 +147,20 @@ std::optional<FxNode> parse_fx_node(std::string_view text) {
   node.target = text.substr(from, end - from);
   if (node.target.starts_with("torch.ops.")) node.target.remove_prefix(10);
 
-  Parser parser(text.substr(end + 2));
+  std::string_view rest = text.substr(end + 2);
+  // An equation stands without quotes: "args = (bd,de->be, [%x, %w])".
+  const std::size_t operands = rest.find(", [");
+  if (node.target.starts_with("aten.einsum") && rest.starts_with("args = (") && operands != std::string_view::npos) {
+    FxArg equation;
+    equation.kind = FxArg::Kind::word;
+    equation.text = rest.substr(8, operands - 8);
+    FxArg list;
+    Parser parser(rest.substr(operands + 2));
+    if (!parser.value(list)) return std::nullopt;
+    node.args = {std::move(equation), std::move(list)};
+    return node;
+  }
+  Parser parser(rest);
   FxArg args;
   if (!parser.take(std::string_view("args =")) || !parser.value(args) || !args.is(FxArg::Kind::list)) {
     return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "estimator/recover/attention.h"
 #include "estimator/recover/batch_norm.h"
@@ -509,10 +510,13 @@ bool left_to_operators(std::string_view target) {
 }
 
 const TargetRule* rule_for(std::string_view target) {
-  const std::string_view base = target.substr(0, target.rfind('.'));
-  for (const TargetRule& rule : rules)
-    if (rule.target == base) return &rule;
-  return nullptr;
+  static const auto by_target = [] {
+    std::unordered_map<std::string_view, const TargetRule*> out;
+    for (const TargetRule& rule : rules) out.emplace(rule.target, &rule);
+    return out;
+  }();
+  const auto it = by_target.find(target.substr(0, target.rfind('.')));
+  return it == by_target.end() ? nullptr : it->second;
 }
 
 }  // namespace

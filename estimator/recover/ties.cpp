@@ -40,9 +40,24 @@ Same same_weights(const Model& model, const TensorData& embedding, const TensorD
   return Same::yes;
 }
 
-bool usually_tied(std::string_view name) {
-  return name.find("wte") != std::string_view::npos || name.find("word_embeddings") != std::string_view::npos ||
+/// Models with several embeddings of one width (positions, segments: BERT, GPT-2) tie their heads, those with one (rotary
+/// positions) do not, unless the name is that of a family that does.
+bool usually_tied(const GraphView& g, const std::vector<ValueId>& embeddings, ValueId table) {
+  const auto same_width = std::count_if(embeddings.begin(), embeddings.end(),
+                                        [&](ValueId e) { return g.dims(e)[1] == g.dims(table)[1]; });
+  const std::string_view name = g.name(table);
+  return same_width > 1 || name.find("wte") != std::string_view::npos || name.find("word_embeddings") != std::string_view::npos ||
          name.find("shared") != std::string_view::npos;
+}
+
+/// The product, with or without a bias behind it, is what the graph returns.
+bool makes_output(const GraphView& g, NodeIndex n) {
+  if (g.is_output(g.output(n))) return true;
+  for (const NodeIndex reader : g.readers(g.output(n)))
+    if ((g.is(reader, "Add") || g.is(reader, "Cast") || g.is(reader, "LogSoftmax") || g.is(reader, "Slice")) &&
+        g.is_output(g.output(reader)))
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -68,7 +83,8 @@ void plan_tied_weights(Recovery& r) {
       if (e == w) continue;
       const Dims &d = g.dims(w), &table = g.dims(e);
       const bool transposed = d[0] == table[1] && d[1] == table[0];
-      if (!transposed && d != table) continue;
+      // The head of a vocabulary: many more rows than columns, at the graph's end.
+      if ((!transposed && d != table) || table[0] <= table[1] || !makes_output(g, n)) continue;
       const std::string name(g.name(e));
       switch (same_weights(g.model(), g.initializer(e)->tensor, matrix->tensor, transposed)) {
         case Same::no: continue;
@@ -76,9 +92,9 @@ void plan_tied_weights(Recovery& r) {
           const Bytes weight = bytes_of(g.value(e).dtype, g.value(e).count());
           r.diagnose("tied-weights-unknown", Severity::warning,
                      "whether the last layer shares " + name + " is not in the file (no weight bytes); taken to be " +
-                         (usually_tied(name) ? "tied" : "separate"),
+                         (usually_tied(g, embeddings, e) ? "tied" : "separate"),
                      weight * 4);  // weight, gradient, two optimizer states
-          if (!usually_tied(name)) continue;
+          if (!usually_tied(g, embeddings, e)) continue;
           break;
         }
         case Same::yes: break;

@@ -15,6 +15,12 @@ Slots index_list(std::size_t axis, std::initializer_list<SlotId> indices) {
   return list;
 }
 
+/// nn.Embedding calls its table "weight"; another parameter is indexed in Python (a table of relative positions).
+bool is_embedding(Recovery& r) {
+  const std::string_view name = r.graph.name(r.in(0));
+  return r.graph.is_weight(r.in(0), 2) && (is_anonymous(name) || name.ends_with("weight") || name.find('.') == std::string_view::npos);
+}
+
 void gather(Recovery& r) {
   const Dims& data = r.dims(r.in(0));
   std::int64_t axis = r.onnx().integer("axis", 0);
@@ -22,9 +28,9 @@ void gather(Recovery& r) {
   const Arg index = r.operand(1);
   if (!std::holds_alternative<SlotId>(index) && r.dims(r.in(1)).empty()) {
     r.emit("aten::select.int", {r.tensor(0), axis, std::get<std::int64_t>(index)});
-  } else if (r.graph.is_weight(r.in(0), 2) && axis == 0) {
+  } else if (is_embedding(r) && axis == 0) {
     r.emit("aten::embedding", {r.tensor(0), r.tensor(1)});
-  } else if (r.dims(r.in(1)).size() == 1) {
+  } else if (r.dims(r.in(1)).size() == 1 && !r.graph.is_weight(r.in(0))) {
     r.emit("aten::index_select", {r.tensor(0), axis, r.tensor(1)});
   } else {
     r.emit("aten::index.Tensor", {r.tensor(0), index_list(static_cast<std::size_t>(axis), {r.tensor(1)})});
