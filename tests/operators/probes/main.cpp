@@ -1,5 +1,5 @@
 // Single operators on the shadow machine against what the allocator of an H200 showed (torch 2.11.0+cu130), event by
-// event, forward and backward: 2,170 cases of 409 expressions, two sizes, float32 and bfloat16, each operand alone
+// event, forward and backward: 2,170 cases of 405 expressions, two sizes, float32 and bfloat16, each operand alone
 // requiring a gradient. What is known to differ stands in inexact.txt with its reason.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
