@@ -60,13 +60,15 @@ Tensor run(Shadow& m, const json& probe, std::vector<Value>& slots) {
     args.clear();
     std::vector<Value> flat;
     for (Value& r : results) {
-      if (!r.is_list()) flat.push_back(std::move(r));
+      if (!r.is_list())
+        flat.push_back(std::move(r));
       else
         for (Value& e : r.list()) flat.push_back(std::move(e));
     }
     results.clear();
     const json& out = call["out"];
-    for (std::size_t i = 0; i < out.size() && i < flat.size(); ++i) slots[out[i].get<std::size_t>()] = std::move(flat[i]);
+    for (std::size_t i = 0; i < out.size() && i < flat.size(); ++i)
+      slots[out[i].get<std::size_t>()] = std::move(flat[i]);
     flat.clear();
     for (const json& d : call["drop"]) slots[d.get<std::size_t>()] = Value();
   }
@@ -113,7 +115,8 @@ Passes replayed(const json& probe) {
   std::vector<Value> slots;
   for (const json& in : probe["inputs"]) {
     const Dims sizes(in["shape"].begin(), in["shape"].end());
-    const Dims strides = in.contains("strides") ? Dims(in["strides"].begin(), in["strides"].end()) : contiguous_strides(sizes);
+    const Dims strides =
+        in.contains("strides") ? Dims(in["strides"].begin(), in["strides"].end()) : contiguous_strides(sizes);
     const Tensor t = m.empty_strided(sizes, strides, dtype_named(in["dtype"].get_ref<const std::string&>()));
     if (in["grad"].get<bool>()) t->grad_fn = Ref<Node>(new Capture(t));
     slots.emplace_back(t);
@@ -134,7 +137,8 @@ Passes replayed(const json& probe) {
 
 std::string text_of(const Events& events) {
   std::string s;
-  for (const Event& e : events) s += (s.empty() ? "" : " ") + std::string(e.made ? "+" : "-#") + std::to_string(e.number);
+  for (const Event& e : events)
+    s += (s.empty() ? "" : " ") + std::string(e.made ? "+" : "-#") + std::to_string(e.number);
   return s;
 }
 

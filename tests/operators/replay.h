@@ -1,4 +1,5 @@
-// Replays a recorded case on the shadow machine: a few ATen calls on given inputs, and torch.autograd.grad of the result.
+// Replays a recorded case on the shadow machine: a few ATen calls on given inputs, and torch.autograd.grad of the
+// result.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

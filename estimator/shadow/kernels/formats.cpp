@@ -19,9 +19,12 @@ Tensor empty_in_format(Shadow& m, const Tensor& like, DType dtype, MemoryFormat 
   if (dtype == DType::undefined) dtype = like->dtype;
   if (like->host) return m.host_tensor(like->sizes, dtype);
   switch (format) {
-    case MemoryFormat::contiguous: return m.empty(like->sizes, dtype);
-    case MemoryFormat::channels_last: return m.empty_strided(like->sizes, channels_last_strides(like->sizes), dtype);
-    case MemoryFormat::preserve: break;
+    case MemoryFormat::contiguous:
+      return m.empty(like->sizes, dtype);
+    case MemoryFormat::channels_last:
+      return m.empty_strided(like->sizes, channels_last_strides(like->sizes), dtype);
+    case MemoryFormat::preserve:
+      break;
   }
   return m.empty_like(like, dtype);
 }
@@ -33,9 +36,12 @@ Tensor empty_beside(Shadow& m, const Tensor& like, const Dims& sizes, DType dtyp
 
 bool in_format(const Tensor& t, MemoryFormat format) {
   switch (format) {
-    case MemoryFormat::contiguous: return is_contiguous(*t);
-    case MemoryFormat::channels_last: return is_channels_last(*t);
-    case MemoryFormat::preserve: break;
+    case MemoryFormat::contiguous:
+      return is_contiguous(*t);
+    case MemoryFormat::channels_last:
+      return is_channels_last(*t);
+    case MemoryFormat::preserve:
+      break;
   }
   return true;
 }

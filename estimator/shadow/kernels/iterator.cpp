@@ -46,9 +46,12 @@ struct Categories {
   void add(const Value& v) {
     if (v.is_tensor()) {
       const TensorImpl& t = *v.tensor();
-      if (t.dim() > 0) dimensioned = promote(dimensioned, t.dtype);
-      else if (t.wrapped_number) number = promote(number, is_float(t.dtype) ? DType::f32 : t.dtype);
-      else zero_dim = promote(zero_dim, t.dtype);
+      if (t.dim() > 0)
+        dimensioned = promote(dimensioned, t.dtype);
+      else if (t.wrapped_number)
+        number = promote(number, is_float(t.dtype) ? DType::f32 : t.dtype);
+      else
+        zero_dim = promote(zero_dim, t.dtype);
     } else if (v.is_bool()) {
       number = promote(number, DType::b8);
     } else if (v.is_integer()) {
@@ -143,7 +146,8 @@ Dims broadcast_sizes(std::span<const Value> inputs) {
 
 bool broadcasts(std::span<const Value> inputs) {
   Dims sizes;
-  return std::ranges::all_of(inputs, [&](const Value& v) { return !v.is_tensor() || broadcast_into(sizes, v.tensor()->sizes); });
+  return std::ranges::all_of(
+      inputs, [&](const Value& v) { return !v.is_tensor() || broadcast_into(sizes, v.tensor()->sizes); });
 }
 
 DType result_type(std::span<const Value> inputs) {
@@ -160,8 +164,10 @@ DType float_result_type(std::span<const Value> inputs) {
 Dims iterator_strides(const Dims& sizes, std::span<const Value> inputs) {
   std::vector<Operand> operands;
   for (const Value& v : inputs) {
-    if (v.is_tensor()) operands.push_back({v.tensor().get(), broadcast_strides(*v.tensor(), sizes)});
-    else if (v.is_number()) operands.push_back({nullptr, Dims(sizes.size(), 0)});
+    if (v.is_tensor())
+      operands.push_back({v.tensor().get(), broadcast_strides(*v.tensor(), sizes)});
+    else if (v.is_number())
+      operands.push_back({nullptr, Dims(sizes.size(), 0)});
   }
   if (operands.empty()) return contiguous_strides(sizes);
   if (auto strides = fast_strides(sizes, operands)) return *std::move(strides);
@@ -173,8 +179,8 @@ Dims iterator_strides(const Dims& sizes, std::span<const Value> inputs) {
   for (std::size_t i = 1; i < n; ++i) {
     std::size_t outer = i;
     for (std::size_t inner = i; inner-- > 0;) {
-      const int c = should_swap(static_cast<std::size_t>(order[inner]), static_cast<std::size_t>(order[outer]), sizes,
-                                operands);
+      const int c =
+          should_swap(static_cast<std::size_t>(order[inner]), static_cast<std::size_t>(order[outer]), sizes, operands);
       if (c < 0) break;
       if (c > 0) {
         std::swap(order[inner], order[outer]);

@@ -29,7 +29,9 @@ constexpr std::int64_t warp = 32;
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t largest_power_of_two(std::int64_t n, std::int64_t limit) {
-  return n >= limit ? limit : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+  return n >= limit
+             ? limit
+             : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
 }
 
 /// TensorIterator::reorder_dimensions for a reduction: reduced dimensions inside, others by the output's strides.
@@ -159,7 +161,8 @@ void run_kernel(Shadow& m, const TensorImpl& t, Axes axes, std::int64_t accumula
   const std::int64_t element = bytes_of(t.dtype, 1).count();
   if (!fits_32_bits(axes, element)) {
     // with_32bit_indexing: halves along the axis that reaches furthest, one kernel after the other.
-    const auto widest = std::ranges::max_element(axes, {}, [](const Axis& a) { return (a.size - 1) * std::max(a.in, a.out); });
+    const auto widest =
+        std::ranges::max_element(axes, {}, [](const Axis& a) { return (a.size - 1) * std::max(a.in, a.out); });
     if (widest->size > 1) {
       const std::int64_t first = widest->size / 2, rest = widest->size - first;
       widest->size = first;
@@ -193,8 +196,10 @@ Dims reduced_sizes(const TensorImpl& t, const Dims& dims, bool keepdim) {
   const std::vector<bool> reduced = marked(t, dims);
   Dims sizes;
   for (std::size_t i = 0; i < t.dim(); ++i) {
-    if (!reduced[i]) sizes.push_back(t.sizes[i]);
-    else if (keepdim) sizes.push_back(1);
+    if (!reduced[i])
+      sizes.push_back(t.sizes[i]);
+    else if (keepdim)
+      sizes.push_back(1);
   }
   return sizes;
 }

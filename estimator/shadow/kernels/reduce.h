@@ -13,7 +13,8 @@ struct ReduceElement {
 /// Sizes of a reduction's result.
 Dims reduced_sizes(const TensorImpl& t, const Dims& dims, bool keepdim);
 /// Output of a reduction over `dims` (empty: all), and the kernel's scratch, which comes and goes after it.
-Tensor reduce(Shadow& m, const Tensor& input, const Dims& dims, bool keepdim, DType out_dtype, ReduceElement element = {});
+Tensor reduce(Shadow& m, const Tensor& input, const Dims& dims, bool keepdim, DType out_dtype,
+              ReduceElement element = {});
 /// Only the scratch of reducing `input` over `dims`.
 void reduce_scratch(Shadow& m, const Tensor& input, const Dims& dims, ReduceElement element = {});
 /// at::sum_to(grad, sizes): what validate_outputs does with a broadcast gradient. `grad` itself when sizes agree.

@@ -96,7 +96,8 @@ Tensor sliced(Shadow& m, const Tensor& t, std::size_t dim, std::int64_t start, s
 }
 
 Tensor expanded(Shadow& m, const Tensor& t, const Dims& sizes) {
-  if (sizes.size() < t->dim()) throw bad_input("a tensor " + text_of(t->sizes) + " cannot be expanded to " + text_of(sizes));
+  if (sizes.size() < t->dim())
+    throw bad_input("a tensor " + text_of(t->sizes) + " cannot be expanded to " + text_of(sizes));
   const std::size_t lead = sizes.size() - t->dim();
   Dims out = sizes, strides(sizes.size(), 0);
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -20,7 +20,8 @@ Tensor transposed(Shadow& m, const Tensor& t, std::int64_t a, std::int64_t b);
 /// With a dimension of size 1 in front of `dim` (counted in the result).
 Tensor unsqueezed(Shadow& m, const Tensor& t, std::int64_t dim);
 /// `length` places of `dim` from `start` on, `step` apart.
-Tensor sliced(Shadow& m, const Tensor& t, std::size_t dim, std::int64_t start, std::int64_t length, std::int64_t step = 1);
+Tensor sliced(Shadow& m, const Tensor& t, std::size_t dim, std::int64_t start, std::int64_t length,
+              std::int64_t step = 1);
 /// Raw expand (kernel level); -1 keeps a size.
 Tensor expanded(Shadow& m, const Tensor& t, const Dims& sizes);
 /// Raw reshape: a view when possible, else a contiguous copy.

@@ -11,7 +11,7 @@
 namespace headroom::shadow {
 namespace {
 
-// ---- clone, contiguous, to ---------------------------------------------------------------------------------------------
+// ---- clone, contiguous, to ----------------------------------------------------------------------------------------
 
 Outputs clone(Shadow& m, Args a) {
   return {empty_in_format(m, a.tensor(0), DType::undefined, memory_format(a, 1, MemoryFormat::preserve))};
@@ -35,7 +35,8 @@ Outputs to_copy(Shadow& m, Args a) {
 }
 
 /// Tensor::to: the tensor itself when dtype, device and format already are what is asked for.
-Outputs converted(Shadow& m, const Value& self, const Value& dtype, const Value& device, bool copy, const Value& format) {
+Outputs converted(Shadow& m, const Value& self, const Value& dtype, const Value& device, bool copy,
+                  const Value& format) {
   const Tensor& x = self.tensor();
   const std::array<Value, 1> wanted{format};
   const std::array<Value, 1> place{device};
@@ -67,7 +68,7 @@ Outputs cast_to(Shadow& m, Args a) {
   return converted(m, a[0], dtype, Value(), false, Value());
 }
 
-// ---- concatenation -----------------------------------------------------------------------------------------------------
+// ---- concatenation ------------------------------------------------------------------------------------------------
 
 DType common_dtype(const ValueList& tensors) { return result_type(tensors); }
 
@@ -139,7 +140,8 @@ Outputs block_diag(Shadow& m, Args a) {
     sizes[0] += s.size() == 2 ? s[0] : 1;
     sizes[1] += s.empty() ? 1 : s.back();
   }
-  return {tensors.empty() ? m.empty(sizes, DType::f32) : empty_beside(m, tensors[0].tensor(), sizes, common_dtype(tensors))};
+  return {tensors.empty() ? m.empty(sizes, DType::f32)
+                          : empty_beside(m, tensors[0].tensor(), sizes, common_dtype(tensors))};
 }
 
 Outputs cartesian_prod(Shadow& m, Args a) {
@@ -150,7 +152,7 @@ Outputs cartesian_prod(Shadow& m, Args a) {
   return m.all("aten::stack", std::move(columns), 1);
 }
 
-// ---- repetition --------------------------------------------------------------------------------------------------------
+// ---- repetition ---------------------------------------------------------------------------------------------------
 
 Outputs repeat(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
@@ -185,12 +187,16 @@ Outputs repeat_interleave_int(Shadow& m, Args a) {
   return m.all("aten::view", t, sizes);
 }
 
-// ---- reordering --------------------------------------------------------------------------------------------------------
+// ---- reordering ---------------------------------------------------------------------------------------------------
 
 /// Of the input's size, contiguous.
-Outputs like_contiguous(Shadow& m, Args a) { return {empty_in_format(m, a.tensor(0), DType::undefined, MemoryFormat::contiguous)}; }
+Outputs like_contiguous(Shadow& m, Args a) {
+  return {empty_in_format(m, a.tensor(0), DType::undefined, MemoryFormat::contiguous)};
+}
 /// Of the input's size, in its order of dimensions.
-Outputs like_preserved(Shadow& m, Args a) { return {empty_in_format(m, a.tensor(0), DType::undefined, MemoryFormat::preserve)}; }
+Outputs like_preserved(Shadow& m, Args a) {
+  return {empty_in_format(m, a.tensor(0), DType::undefined, MemoryFormat::preserve)};
+}
 
 /// One roll after the other: every one but the last is a temporary.
 Outputs roll(Shadow& m, Args a) {
@@ -234,7 +240,7 @@ Outputs diag(Shadow& m, Args a) {
   return m.all("aten::clone", d, "contiguous_format");
 }
 
-// ---- sliding blocks ----------------------------------------------------------------------------------------------------
+// ---- sliding blocks -----------------------------------------------------------------------------------------------
 
 /// An output resized from a tensor like the input: it stays in the input-sized block when it fits there.
 Tensor resized(Shadow& m, Tensor made, const Dims& sizes) {
@@ -253,7 +259,8 @@ Outputs im2col(Shadow& m, Args a) {
   std::int64_t blocks = 1;
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t reach = x->sizes[x->dim() - 2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
-    if (reach < 0 || stride[i] <= 0) throw bad_input("unfold of a tensor " + text_of(x->sizes) + " with kernel " + text_of(kernel));
+    if (reach < 0 || stride[i] <= 0)
+      throw bad_input("unfold of a tensor " + text_of(x->sizes) + " with kernel " + text_of(kernel));
     blocks = checked_mul(blocks, reach / stride[i] + 1);
   }
   Dims sizes(x->sizes.begin(), x->sizes.end() - 2);
@@ -278,7 +285,7 @@ Outputs col2im(Shadow& m, Args a) {
   return {resized(m, std::move(out), sizes)};
 }
 
-// ---- gradients of views ------------------------------------------------------------------------------------------------
+// ---- gradients of views -------------------------------------------------------------------------------------------
 
 /// zeros of the base's size (argument 1), into which the gradient is copied.
 Outputs base_zeros(Shadow& m, Args a) { return {empty_beside(m, a.tensor(0), a.integers(1))}; }

@@ -54,7 +54,9 @@ Outputs pow_scalar(Shadow& m, Args a) {
 Outputs where_self(Shadow& m, Args a) {
   const DType dtype = result_type(a.values().subspan(1, 2));
   const auto promoted = [&](const Value& v) {
-    return v.is_tensor() && v.tensor()->dtype != dtype ? Value(empty_in_format(m, v.tensor(), dtype, MemoryFormat::preserve)) : v;
+    return v.is_tensor() && v.tensor()->dtype != dtype
+               ? Value(empty_in_format(m, v.tensor(), dtype, MemoryFormat::preserve))
+               : v;
   };
   const Value self = promoted(a[1]), other = promoted(a[2]);
   const std::array<Value, 3> inputs{a[0], self, other};
@@ -84,7 +86,8 @@ Outputs to_complex(Shadow& m, Args a) {
 Outputs glu(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   Dims sizes = x->sizes;
-  const std::int64_t rank = static_cast<std::int64_t>(sizes.size()), dim = a.integer(1) < 0 ? a.integer(1) + rank : a.integer(1);
+  const std::int64_t rank = static_cast<std::int64_t>(sizes.size()),
+                     dim = a.integer(1) < 0 ? a.integer(1) + rank : a.integer(1);
   if (dim < 0 || dim >= rank) throw bad_input("glu over a dimension that " + text_of(sizes) + " does not have");
   sizes[static_cast<std::size_t>(dim)] /= 2;
   return {empty_beside(m, x, sizes)};
@@ -131,7 +134,9 @@ Outputs rrelu(Shadow& m, Args a) {
 }
 
 Outputs float_power(Shadow& m, Args a) {
-  const auto doubled = [&](const Value& v) { return v.is_tensor() ? Value(m.one("aten::to.dtype", v, DType::f64)) : v; };
+  const auto doubled = [&](const Value& v) {
+    return v.is_tensor() ? Value(m.one("aten::to.dtype", v, DType::f64)) : v;
+  };
   const Value exponent = doubled(a[1]), base = doubled(a[0]);
   return m.all(base.is_tensor() ? exponent.is_tensor() ? "aten::pow.Tensor_Tensor" : "aten::pow.Tensor_Scalar"
                                 : "aten::pow.Scalar",
@@ -165,52 +170,55 @@ Outputs isclose(Shadow& m, Args a) {
 
 using Names = std::span<const std::string_view>;
 
+// clang-format off
 constexpr std::string_view same_1[] = {
-    "aten::neg", "aten::sgn", "aten::sign", "aten::floor", "aten::ceil", "aten::round", "aten::round.decimals", "aten::trunc",
-    "aten::frac", "aten::relu", "aten::elu", "aten::celu", "aten::silu", "aten::mish", "aten::gelu", "aten::hardswish",
-    "aten::hardsigmoid", "aten::hardtanh", "aten::hardshrink", "aten::softshrink", "aten::softplus", "aten::leaky_relu",
-    "aten::threshold", "aten::nan_to_num", "aten::bitwise_not", "aten::conj_physical", "aten::_conj_physical",
-    "aten::fill.Scalar", "aten::fill.Tensor", "aten::zero", "aten::mvlgamma", "aten::rrelu_with_noise"};
+    "aten::neg", "aten::sgn", "aten::sign", "aten::floor", "aten::ceil", "aten::round", "aten::round.decimals",
+    "aten::trunc", "aten::frac", "aten::relu", "aten::elu", "aten::celu", "aten::silu", "aten::mish", "aten::gelu",
+    "aten::hardswish", "aten::hardsigmoid", "aten::hardtanh", "aten::hardshrink", "aten::softshrink",
+    "aten::softplus", "aten::leaky_relu", "aten::threshold", "aten::nan_to_num", "aten::bitwise_not",
+    "aten::conj_physical", "aten::_conj_physical", "aten::fill.Scalar", "aten::fill.Tensor", "aten::zero",
+    "aten::mvlgamma", "aten::rrelu_with_noise"};
 constexpr std::string_view floating_1[] = {
     "aten::exp", "aten::exp2", "aten::expm1", "aten::log", "aten::log2", "aten::log10", "aten::log1p", "aten::sqrt",
-    "aten::rsqrt", "aten::reciprocal", "aten::sin", "aten::cos", "aten::tan", "aten::asin", "aten::acos", "aten::atan",
-    "aten::sinh", "aten::cosh", "aten::tanh", "aten::asinh", "aten::acosh", "aten::atanh", "aten::sigmoid", "aten::erf",
-    "aten::erfc", "aten::erfinv", "aten::lgamma", "aten::digamma", "aten::i0", "aten::sinc", "aten::logit",
-    "aten::deg2rad", "aten::rad2deg", "aten::special_entr", "aten::special_erfcx", "aten::special_i0e",
-    "aten::special_i1", "aten::special_i1e", "aten::special_log_ndtr", "aten::special_ndtri", "aten::special_bessel_j0",
-    "aten::special_bessel_j1"};
-constexpr std::string_view boolean_1[] = {"aten::isnan", "aten::isinf", "aten::isneginf", "aten::isposinf",
-                                          "aten::signbit", "aten::logical_not"};
-/// Of the input's gradient: grad_output and what was saved, iterated over together.
+    "aten::rsqrt", "aten::reciprocal", "aten::sin", "aten::cos", "aten::tan", "aten::asin", "aten::acos",
+    "aten::atan", "aten::sinh", "aten::cosh", "aten::tanh", "aten::asinh", "aten::acosh", "aten::atanh",
+    "aten::sigmoid", "aten::erf", "aten::erfc", "aten::erfinv", "aten::lgamma", "aten::digamma", "aten::i0",
+    "aten::sinc", "aten::logit", "aten::deg2rad", "aten::rad2deg", "aten::special_entr", "aten::special_erfcx",
+    "aten::special_i0e", "aten::special_i1", "aten::special_i1e", "aten::special_log_ndtr", "aten::special_ndtri",
+    "aten::special_bessel_j0", "aten::special_bessel_j1"};
+constexpr std::string_view boolean_1[] = {
+    "aten::isnan", "aten::isinf", "aten::isneginf", "aten::isposinf", "aten::signbit", "aten::logical_not"};
 constexpr std::string_view same_2[] = {
-    "aten::add.Tensor", "aten::add.Scalar", "aten::sub.Tensor", "aten::sub.Scalar", "aten::rsub.Tensor", "aten::rsub.Scalar",
-    "aten::mul.Tensor", "aten::mul.Scalar", "aten::remainder.Tensor", "aten::remainder.Scalar",
+    "aten::add.Tensor", "aten::add.Scalar", "aten::sub.Tensor", "aten::sub.Scalar", "aten::rsub.Tensor",
+    "aten::rsub.Scalar", "aten::mul.Tensor", "aten::mul.Scalar", "aten::remainder.Tensor", "aten::remainder.Scalar",
     "aten::remainder.Scalar_Tensor", "aten::fmod.Tensor", "aten::fmod.Scalar", "aten::floor_divide",
-    "aten::floor_divide.Scalar", "aten::maximum", "aten::minimum", "aten::fmax", "aten::fmin", "aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar",
-    "aten::hypot", "aten::heaviside", "aten::nextafter", "aten::logaddexp", "aten::logaddexp2", "aten::ldexp.Tensor",
-    "aten::gcd", "aten::lcm", "aten::bitwise_and.Tensor", "aten::bitwise_and.Scalar", "aten::bitwise_and.Scalar_Tensor",
-    "aten::bitwise_or.Tensor", "aten::bitwise_or.Scalar", "aten::bitwise_or.Scalar_Tensor", "aten::bitwise_xor.Tensor",
-    "aten::bitwise_xor.Scalar", "aten::bitwise_xor.Scalar_Tensor", "aten::bitwise_left_shift.Tensor",
-    "aten::bitwise_left_shift.Tensor_Scalar", "aten::bitwise_left_shift.Scalar_Tensor",
-    "aten::bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_Scalar",
-    "aten::bitwise_right_shift.Scalar_Tensor", "aten::__lshift__.Tensor", "aten::__lshift__.Scalar",
-    "aten::__rshift__.Tensor", "aten::__rshift__.Scalar", "aten::clamp_min", "aten::clamp_min.Tensor", "aten::clamp_max",
-    "aten::clamp_max.Tensor", "aten::_prelu_kernel", "aten::threshold_backward", "aten::sigmoid_backward",
-    "aten::tanh_backward", "aten::gelu_backward", "aten::silu_backward", "aten::mish_backward",
-    "aten::hardswish_backward", "aten::hardsigmoid_backward", "aten::hardtanh_backward", "aten::leaky_relu_backward",
-    "aten::hardshrink_backward", "aten::softshrink_backward", "aten::softplus_backward", "aten::logit_backward",
-    "aten::log_sigmoid_backward"};
+    "aten::floor_divide.Scalar", "aten::maximum", "aten::minimum", "aten::fmax", "aten::fmin",
+    "aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::hypot", "aten::heaviside", "aten::nextafter",
+    "aten::logaddexp", "aten::logaddexp2", "aten::ldexp.Tensor", "aten::gcd", "aten::lcm",
+    "aten::bitwise_and.Tensor", "aten::bitwise_and.Scalar", "aten::bitwise_and.Scalar_Tensor",
+    "aten::bitwise_or.Tensor", "aten::bitwise_or.Scalar", "aten::bitwise_or.Scalar_Tensor",
+    "aten::bitwise_xor.Tensor", "aten::bitwise_xor.Scalar", "aten::bitwise_xor.Scalar_Tensor",
+    "aten::bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_Scalar",
+    "aten::bitwise_left_shift.Scalar_Tensor", "aten::bitwise_right_shift.Tensor",
+    "aten::bitwise_right_shift.Tensor_Scalar", "aten::bitwise_right_shift.Scalar_Tensor", "aten::__lshift__.Tensor",
+    "aten::__lshift__.Scalar", "aten::__rshift__.Tensor", "aten::__rshift__.Scalar", "aten::clamp_min",
+    "aten::clamp_min.Tensor", "aten::clamp_max", "aten::clamp_max.Tensor", "aten::_prelu_kernel",
+    "aten::threshold_backward", "aten::sigmoid_backward", "aten::tanh_backward", "aten::gelu_backward",
+    "aten::silu_backward", "aten::mish_backward", "aten::hardswish_backward", "aten::hardsigmoid_backward",
+    "aten::hardtanh_backward", "aten::leaky_relu_backward", "aten::hardshrink_backward",
+    "aten::softshrink_backward", "aten::softplus_backward", "aten::logit_backward", "aten::log_sigmoid_backward"};
 constexpr std::string_view floating_2[] = {
     "aten::div.Tensor", "aten::div.Scalar", "aten::atan2", "aten::xlogy.Tensor", "aten::xlogy.Scalar_Self",
     "aten::xlogy.Scalar_Other", "aten::special_xlog1py", "aten::special_xlog1py.self_scalar",
     "aten::special_xlog1py.other_scalar", "aten::special_zeta", "aten::copysign.Tensor", "aten::copysign.Scalar",
     "aten::igamma", "aten::igammac", "aten::polygamma"};
 constexpr std::string_view boolean_2[] = {
-    "aten::eq.Tensor", "aten::eq.Scalar", "aten::ne.Tensor", "aten::ne.Scalar", "aten::lt.Tensor", "aten::lt.Scalar",
-    "aten::le.Tensor", "aten::le.Scalar", "aten::gt.Tensor", "aten::gt.Scalar", "aten::ge.Tensor", "aten::ge.Scalar",
-    "aten::logical_and", "aten::logical_or", "aten::logical_xor"};
-constexpr std::string_view same_3[] = {"aten::addcmul", "aten::addcdiv", "aten::lerp.Tensor", "aten::clamp", "aten::clamp.Tensor",
-                                       "aten::rrelu_with_noise_backward"};
+    "aten::eq.Tensor", "aten::eq.Scalar", "aten::ne.Tensor", "aten::ne.Scalar", "aten::lt.Tensor",
+    "aten::lt.Scalar", "aten::le.Tensor", "aten::le.Scalar", "aten::gt.Tensor", "aten::gt.Scalar",
+    "aten::ge.Tensor", "aten::ge.Scalar", "aten::logical_and", "aten::logical_or", "aten::logical_xor"};
+constexpr std::string_view same_3[] = {
+    "aten::addcmul", "aten::addcdiv", "aten::lerp.Tensor", "aten::clamp", "aten::clamp.Tensor",
+    "aten::rrelu_with_noise_backward"};
 
 constexpr std::string_view written[] = {
     "aten::abs_", "aten::acos_", "aten::acosh_", "aten::add_.Scalar", "aten::add_.Tensor", "aten::addcdiv_",
@@ -218,27 +226,30 @@ constexpr std::string_view written[] = {
     "aten::bitwise_and_.Scalar", "aten::bitwise_and_.Tensor", "aten::bitwise_left_shift_.Tensor",
     "aten::bitwise_left_shift_.Tensor_Scalar", "aten::bitwise_not_", "aten::bitwise_or_.Scalar",
     "aten::bitwise_or_.Tensor", "aten::bitwise_right_shift_.Tensor", "aten::bitwise_right_shift_.Tensor_Scalar",
-    "aten::bitwise_xor_.Scalar", "aten::bitwise_xor_.Tensor", "aten::__ilshift__.Scalar", "aten::__ilshift__.Tensor",
-    "aten::__irshift__.Scalar", "aten::__irshift__.Tensor", "aten::ceil_", "aten::celu_", "aten::clamp_",
-    "aten::clamp_.Tensor", "aten::clamp_max_", "aten::clamp_max_.Tensor", "aten::clamp_min_", "aten::clamp_min_.Tensor",
-    "aten::conj_physical_", "aten::copysign_.Scalar", "aten::copysign_.Tensor", "aten::cos_", "aten::cosh_",
-    "aten::deg2rad_", "aten::digamma_", "aten::div_.Scalar", "aten::div_.Scalar_mode", "aten::div_.Tensor",
-    "aten::div_.Tensor_mode", "aten::elu_", "aten::eq_.Scalar", "aten::eq_.Tensor", "aten::erf_", "aten::erfc_",
-    "aten::erfinv_", "aten::exp2_", "aten::exp_", "aten::expm1_", "aten::fill_.Scalar", "aten::fill_.Tensor",
-    "aten::floor_", "aten::floor_divide_.Scalar", "aten::floor_divide_.Tensor", "aten::fmod_.Scalar",
-    "aten::fmod_.Tensor", "aten::frac_", "aten::gcd_", "aten::ge_.Scalar", "aten::ge_.Tensor", "aten::gelu_",
-    "aten::gt_.Scalar", "aten::gt_.Tensor", "aten::hardsigmoid_", "aten::hardswish_", "aten::hardtanh_",
-    "aten::heaviside_", "aten::hypot_", "aten::i0_", "aten::igamma_", "aten::igammac_", "aten::lcm_", "aten::ldexp_",
-    "aten::le_.Scalar", "aten::le_.Tensor", "aten::leaky_relu_", "aten::lerp_.Scalar", "aten::lerp_.Tensor",
-    "aten::lgamma_", "aten::log10_", "aten::log1p_", "aten::log2_", "aten::log_", "aten::logical_and_",
-    "aten::logical_not_", "aten::logical_or_", "aten::logical_xor_", "aten::logit_", "aten::lt_.Scalar",
-    "aten::lt_.Tensor", "aten::masked_fill_.Scalar", "aten::masked_fill_.Tensor", "aten::mish_", "aten::mul_.Scalar",
-    "aten::mul_.Tensor", "aten::nan_to_num_", "aten::ne_.Scalar", "aten::ne_.Tensor", "aten::neg_", "aten::nextafter_",
-    "aten::polygamma_", "aten::pow_.Scalar", "aten::pow_.Tensor", "aten::rad2deg_", "aten::reciprocal_", "aten::relu_",
+    "aten::bitwise_xor_.Scalar", "aten::bitwise_xor_.Tensor", "aten::__ilshift__.Scalar",
+    "aten::__ilshift__.Tensor", "aten::__irshift__.Scalar", "aten::__irshift__.Tensor", "aten::ceil_",
+    "aten::celu_", "aten::clamp_", "aten::clamp_.Tensor", "aten::clamp_max_", "aten::clamp_max_.Tensor",
+    "aten::clamp_min_", "aten::clamp_min_.Tensor", "aten::conj_physical_", "aten::copysign_.Scalar",
+    "aten::copysign_.Tensor", "aten::cos_", "aten::cosh_", "aten::deg2rad_", "aten::digamma_", "aten::div_.Scalar",
+    "aten::div_.Scalar_mode", "aten::div_.Tensor", "aten::div_.Tensor_mode", "aten::elu_", "aten::eq_.Scalar",
+    "aten::eq_.Tensor", "aten::erf_", "aten::erfc_", "aten::erfinv_", "aten::exp2_", "aten::exp_", "aten::expm1_",
+    "aten::fill_.Scalar", "aten::fill_.Tensor", "aten::floor_", "aten::floor_divide_.Scalar",
+    "aten::floor_divide_.Tensor", "aten::fmod_.Scalar", "aten::fmod_.Tensor", "aten::frac_", "aten::gcd_",
+    "aten::ge_.Scalar", "aten::ge_.Tensor", "aten::gelu_", "aten::gt_.Scalar", "aten::gt_.Tensor",
+    "aten::hardsigmoid_", "aten::hardswish_", "aten::hardtanh_", "aten::heaviside_", "aten::hypot_", "aten::i0_",
+    "aten::igamma_", "aten::igammac_", "aten::lcm_", "aten::ldexp_", "aten::le_.Scalar", "aten::le_.Tensor",
+    "aten::leaky_relu_", "aten::lerp_.Scalar", "aten::lerp_.Tensor", "aten::lgamma_", "aten::log10_",
+    "aten::log1p_", "aten::log2_", "aten::log_", "aten::logical_and_", "aten::logical_not_", "aten::logical_or_",
+    "aten::logical_xor_", "aten::logit_", "aten::lt_.Scalar", "aten::lt_.Tensor", "aten::masked_fill_.Scalar",
+    "aten::masked_fill_.Tensor", "aten::mish_", "aten::mul_.Scalar", "aten::mul_.Tensor", "aten::nan_to_num_",
+    "aten::ne_.Scalar", "aten::ne_.Tensor", "aten::neg_", "aten::nextafter_", "aten::polygamma_",
+    "aten::pow_.Scalar", "aten::pow_.Tensor", "aten::rad2deg_", "aten::reciprocal_", "aten::relu_",
     "aten::remainder_.Scalar", "aten::remainder_.Tensor", "aten::round_", "aten::round_.decimals",
-    "aten::rrelu_with_noise_", "aten::rsqrt_", "aten::sgn_", "aten::sigmoid_", "aten::sign_", "aten::silu_", "aten::sin_",
-    "aten::sinc_", "aten::sinh_", "aten::sqrt_", "aten::sub_.Scalar", "aten::sub_.Tensor", "aten::tan_", "aten::tanh_",
-    "aten::threshold_", "aten::trunc_", "aten::xlogy_.Scalar_Other", "aten::xlogy_.Tensor", "aten::zero_"};
+    "aten::rrelu_with_noise_", "aten::rsqrt_", "aten::sgn_", "aten::sigmoid_", "aten::sign_", "aten::silu_",
+    "aten::sin_", "aten::sinc_", "aten::sinh_", "aten::sqrt_", "aten::sub_.Scalar", "aten::sub_.Tensor",
+    "aten::tan_", "aten::tanh_", "aten::threshold_", "aten::trunc_", "aten::xlogy_.Scalar_Other",
+    "aten::xlogy_.Tensor", "aten::zero_"};
+// clang-format on
 
 constexpr auto kernel = Operator::Kind::kernel;
 constexpr auto composite = Operator::Kind::composite;

@@ -1,4 +1,5 @@
-// Factories: tensors made from sizes, numbers or the shape of another tensor (aten/src/ATen/native/TensorFactories.cpp).
+// Factories: tensors made from sizes, numbers or the shape of another tensor
+// (aten/src/ATen/native/TensorFactories.cpp).
 #include <cmath>
 
 #include "estimator/base/error.h"
@@ -27,7 +28,8 @@ Outputs empty(Shadow& m, Args a) {
 
 Outputs empty_strided(Shadow& m, Args a) {
   const DType dtype = a.dtype(2, DType::f32);
-  return {names_host(a, 4) ? m.host_tensor(a.integers(0), dtype) : m.empty_strided(a.integers(0), a.integers(1), dtype)};
+  return {names_host(a, 4) ? m.host_tensor(a.integers(0), dtype)
+                           : m.empty_strided(a.integers(0), a.integers(1), dtype)};
 }
 
 Outputs empty_permuted(Shadow& m, Args a) {

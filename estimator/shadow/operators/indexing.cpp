@@ -1,5 +1,6 @@
 // Indexing by tensors: embedding, gather, scatter, index (aten/src/ATen/native/TensorAdvancedIndexing.cpp,
-// cuda/Indexing.cu, cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu). Sorting's scratch is CUB's; its sizes are measured.
+// cuda/Indexing.cu, cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu). Sorting's scratch is CUB's; its sizes are
+// measured.
 #include <algorithm>
 
 #include "estimator/base/error.h"
@@ -43,7 +44,7 @@ std::int64_t sort_scratch(std::int64_t n) {
 /// cub::DeviceScan over n int64 values (probes: 3,840 and 1,572,864 elements).
 std::int64_t scan_scratch(std::int64_t n) { return Bytes(896 + n * 2 / 113).rounded_up(256).count() + 255; }
 
-// ---- one index tensor --------------------------------------------------------------------------------------------------
+// ---- one index tensor ---------------------------------------------------------------------------------------------
 
 Outputs index_select(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
@@ -96,7 +97,7 @@ Outputs take_along_dim(Shadow& m, Args a) {
   return m.all("aten::gather", m.one("aten::expand", x, x_sizes), static_cast<std::int64_t>(d), wrapped);
 }
 
-// ---- lists of index tensors --------------------------------------------------------------------------------------------
+// ---- lists of index tensors ---------------------------------------------------------------------------------------
 
 /// Says once an operator that its result's size is data, of which the largest was taken.
 void note_data(Shadow& m, std::string_view op, Bytes bound) {
@@ -106,11 +107,12 @@ void note_data(Shadow& m, std::string_view op, Bytes bound) {
       d.bound = std::max(d.bound, bound);
       return;
     }
-  m.diagnostics.push_back({.code = std::string(code),
-                           .severity = Severity::warning,
-                           .node = {},
-                           .message = std::string(op) + ": how many elements it selects is data; all of them are counted",
-                           .bound = bound});
+  m.diagnostics.push_back(
+      {.code = std::string(code),
+       .severity = Severity::warning,
+       .node = {},
+       .message = std::string(op) + ": how many elements it selects is data; all of them are counted",
+       .bound = bound});
 }
 
 /// nonzero of a mask: how many are set is known on the GPU only, so every element counts. A counter and a byte for its
@@ -124,7 +126,8 @@ Tensor nonzero_of(Shadow& m, const Tensor& mask, std::string_view op) {
     coordinates = empty_beside(m, mask, {hits, static_cast<std::int64_t>(mask->dim())}, DType::i64);
     m.scratch(Bytes(1023));
   }
-  note_data(m, op, bytes_of(DType::i64, checked_mul(hits, static_cast<std::int64_t>(std::max<std::size_t>(mask->dim(), 1)))));
+  note_data(m, op,
+            bytes_of(DType::i64, checked_mul(hits, static_cast<std::int64_t>(std::max<std::size_t>(mask->dim(), 1)))));
   return coordinates;
 }
 
@@ -170,8 +173,8 @@ bool side_by_side(const std::vector<Tensor>& tensors) {
 /// Size of self[indices], and self as the iterator sees it: stride 0 in the indexed dimensions.
 struct Indexed {
   Dims sizes, strides;
-  std::int64_t count = 0;        ///< of the broadcast index
-  std::size_t lead = 0;          ///< dimensions in front of the index' own
+  std::int64_t count = 0;  ///< of the broadcast index
+  std::size_t lead = 0;    ///< dimensions in front of the index' own
   std::size_t index_rank = 0;
 };
 
@@ -286,7 +289,7 @@ Outputs repeat_interleave_self(Shadow& m, Args a) {
 
 Outputs nonzero(Shadow& m, Args a) { return {nonzero_of(m, a.tensor(0), "aten::nonzero")}; }
 
-// ---- masks -------------------------------------------------------------------------------------------------------------
+// ---- masks --------------------------------------------------------------------------------------------------------
 
 /// As x[mask]: every element may be selected.
 Outputs masked_select(Shadow& m, Args a) {
@@ -323,7 +326,7 @@ Outputs masked_scatter_backward(Shadow& m, Args a) {
   return m.all("aten::view", joined, a[2]);
 }
 
-// ---- embeddings --------------------------------------------------------------------------------------------------------
+// ---- embeddings ---------------------------------------------------------------------------------------------------
 
 /// Rows of the weight; indices that are not contiguous are copied first.
 Outputs embedding(Shadow& m, Args a) {
@@ -400,7 +403,8 @@ Outputs embedding_bag_forward(Shadow& m, Args a) {
   return {out, offset2bag, bag_size, maximum ? m.empty({bags, width}, DType::i64) : m.empty({0}, DType::i64)};
 }
 
-/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale, mode, sparse, per_sample_weights, padding_idx)
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale, mode, sparse,
+/// per_sample_weights, padding_idx)
 Outputs embedding_bag_backward(Shadow& m, Args a) {
   const Tensor grad = m.contiguous(a.tensor(0));
   const std::int64_t rows = a.integer(6);
@@ -416,7 +420,7 @@ Outputs embedding_bag(Shadow& m, Args a) {
   return m.all("aten::_embedding_bag", a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], padding);
 }
 
-// ---- others ------------------------------------------------------------------------------------------------------------
+// ---- others -------------------------------------------------------------------------------------------------------
 
 /// searchsorted(sequence, values), bucketize(values, boundaries): int64 positions, int32 on request.
 template <std::size_t values, std::size_t out_int32>
@@ -426,10 +430,12 @@ Outputs positions(Shadow& m, Args a) {
   return {empty_beside(m, a.tensor(values), a.tensor(values)->sizes, dtype)};
 }
 
-/// Classes must be known; where they are not (-1), PyTorch asks the GPU for the maximum, and so must the caller of this.
+/// Classes must be known; where they are not (-1), PyTorch asks the GPU for the maximum, and so must the caller of
+/// this.
 Outputs one_hot(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
-  if (a.integer(1) < 0) throw bad_input("one_hot needs num_classes, which is data here", {}, "pass num_classes to F.one_hot");
+  if (a.integer(1) < 0)
+    throw bad_input("one_hot needs num_classes, which is data here", {}, "pass num_classes to F.one_hot");
   Dims sizes = x->sizes;
   sizes.push_back(a.integer(1));
   const Tensor out = m.one("aten::zeros", sizes, DType::i64, Value(), x->host ? Value("cpu") : Value());

@@ -27,7 +27,7 @@ Tensor resized_to_scalar(Tensor t) {
   return t;
 }
 
-// ---- elementwise losses ------------------------------------------------------------------------------------------------
+// ---- elementwise losses -------------------------------------------------------------------------------------------
 
 /// mse_loss, smooth_l1_loss: the reduced loss sits in the block that was made for the elementwise one.
 Outputs in_full_block(Shadow& m, Args a) {
@@ -44,8 +44,8 @@ Outputs huber_loss(Shadow& m, Args a) {
   return {reduce(m, values, {}, false, values->dtype)};
 }
 
-/// binary_cross_entropy (self, target, weight, reduction), soft_margin_loss (self, target, reduction): a full block that
-/// becomes the scalar, and a scalar for the reduction.
+/// binary_cross_entropy (self, target, weight, reduction), soft_margin_loss (self, target, reduction): a full block
+/// that becomes the scalar, and a scalar for the reduction.
 template <std::size_t reduction>
 Outputs scalar_in_full_block(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
@@ -124,7 +124,7 @@ Outputs of_input(Shadow& m, Args a) {
   return {empty_in_format(m, a.tensor(1), DType::undefined, MemoryFormat::preserve)};
 }
 
-// ---- negative log likelihood -------------------------------------------------------------------------------------------
+// ---- negative log likelihood --------------------------------------------------------------------------------------
 
 /// (self, target, weight, reduction, ignore_index) -> (output, total_weight); also for images [N, C, H, W].
 Outputs nll_loss_forward(Shadow& m, Args a) {
@@ -138,7 +138,8 @@ Outputs nll_loss_forward(Shadow& m, Args a) {
 /// zeros of the log-probabilities' size.
 Outputs nll_loss_backward(Shadow& m, Args a) {
   const Tensor& x = a.tensor(1);
-  return {x->dim() > 2 ? empty_in_format(m, x, DType::undefined, MemoryFormat::preserve) : empty_beside(m, x, x->sizes)};
+  return {x->dim() > 2 ? empty_in_format(m, x, DType::undefined, MemoryFormat::preserve)
+                       : empty_beside(m, x, x->sizes)};
 }
 
 template <OperatorName forward>
@@ -162,7 +163,7 @@ Outputs nll_loss_nd(Shadow& m, Args a) {
   return a.integer(3) == none ? m.all("aten::view", loss, out) : Outputs{loss};
 }
 
-// ---- cross entropy -----------------------------------------------------------------------------------------------------
+// ---- cross entropy ------------------------------------------------------------------------------------------------
 
 Tensor reduced(Shadow& m, const Tensor& loss, std::int64_t reduction) {
   if (reduction == mean) return m.one("aten::mean", loss);
@@ -191,11 +192,12 @@ Outputs of_probabilities(Shadow& m, Args a) {
   }
   const Tensor unweighted = m.one("aten::mul.Tensor", log_probabilities, target);
   const Tensor product = weight ? m.one("aten::mul.Tensor", unweighted, weight) : unweighted;
-  const Tensor total = reduction == none ? m.one("aten::sum.dim_IntList", product, Dims{class_dim}, false)
-                                         : m.one("aten::sum", product);
+  const Tensor total =
+      reduction == none ? m.one("aten::sum.dim_IntList", product, Dims{class_dim}, false) : m.one("aten::sum", product);
   const Tensor negative = m.one("aten::neg", total);
   if (reduction != mean) return {negative};
-  return m.all("aten::div.Scalar", negative, std::max<std::int64_t>(x->count() / std::max<std::int64_t>(classes, 1), 1));
+  return m.all("aten::div.Scalar", negative,
+               std::max<std::int64_t>(x->count() / std::max<std::int64_t>(classes, 1), 1));
 }
 
 /// A share of the loss is the mean over all classes; ignored targets are masked out of it.
@@ -232,7 +234,8 @@ Outputs of_smoothed_labels(Shadow& m, Args a) {
     const Tensor numerator = m.one("aten::sum", smooth);
     return m.one("aten::div.Tensor", numerator, count);
   }();
-  const Tensor second = m.one("aten::mul.Scalar", total, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
+  const Tensor second =
+      m.one("aten::mul.Scalar", total, smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));
   const Tensor first = m.one("aten::mul.Scalar", nll, 1 - smoothing);
   return m.all("aten::add.Tensor", first, second);
 }
@@ -247,12 +250,11 @@ Outputs cross_entropy_loss(Shadow& m, Args a) {
   return m.all("aten::nll_loss_nd", log_probabilities, target, a[2], a[3], a[4]);
 }
 
-// ---- connectionist temporal classification -----------------------------------------------------------------------------
+// ---- connectionist temporal classification ------------------------------------------------------------------------
 
 /// Longest target: the length itself when it is known here, else as many as there is room for.
 std::int64_t longest_target(const Value& lengths, const Tensor& targets) {
-  if (!lengths.is_integers() || lengths.integers().empty())
-    return targets->sizes.empty() ? 0 : targets->sizes.back();
+  if (!lengths.is_integers() || lengths.integers().empty()) return targets->sizes.empty() ? 0 : targets->sizes.back();
   return std::ranges::max(lengths.integers());
 }
 
@@ -305,7 +307,7 @@ Outputs ctc_loss(Shadow& m, Args a) {
   return {m.one("aten::mean", m.one("aten::div.Tensor", loss, lengths))};
 }
 
-// ---- other composites --------------------------------------------------------------------------------------------------
+// ---- other composites ---------------------------------------------------------------------------------------------
 
 Outputs multilabel_margin_loss(Shadow& m, Args a) {
   return {m.all("aten::multilabel_margin_loss_forward", a[0], a[1], a[2])[0]};

@@ -1,5 +1,5 @@
-// Matrix products. Which operands cuBLAS can read as they lie, and what is copied: aten/src/ATen/native/cuda/Blas.cpp and
-// cuda/cuBlasCommonArgs.h; how matmul folds and broadcasts: aten/src/ATen/native/LinearAlgebra.cpp.
+// Matrix products. Which operands cuBLAS can read as they lie, and what is copied: aten/src/ATen/native/cuda/Blas.cpp
+// and cuda/cuBlasCommonArgs.h; how matmul folds and broadcasts: aten/src/ATen/native/LinearAlgebra.cpp.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace headroom::shadow {
 namespace {
 
-// ---- operands of a GEMM ------------------------------------------------------------------------------------------------
+// ---- operands of a GEMM -------------------------------------------------------------------------------------------
 
 /// Row- or column-major with a leading stride that covers a row: what a GEMM reads without a copy.
 bool gemm_reads(std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride) {
@@ -120,7 +120,8 @@ Outputs baddbmm_(Shadow& m, Args a) {
 /// Products of groups of rows with a matrix each (self, mat2, offs, bias, out_dtype): the groups' ends are on the GPU.
 Outputs grouped_mm(Shadow& m, Args a) {
   const Tensor &x = a.tensor(0), &y = a.tensor(1);
-  if (x->dim() < 2 || y->dim() < 2) throw bad_input("grouped product of " + text_of(x->sizes) + " and " + text_of(y->sizes));
+  if (x->dim() < 2 || y->dim() < 2)
+    throw bad_input("grouped product of " + text_of(x->sizes) + " and " + text_of(y->sizes));
   Dims sizes{x->sizes[x->dim() - 2], y->sizes.back()};
   if (x->dim() == 3 && y->dim() == 3) sizes.insert(sizes.begin(), x->sizes[0]);
   if (x->dim() == 2 && y->dim() == 2) sizes.insert(sizes.begin(), a.tensor(2)->count());
@@ -163,7 +164,7 @@ Outputs addr(Shadow& m, Args a) {
   return {m.empty({a.tensor(1)->count(), a.tensor(2)->count()}, result_type(a.values().first(3)))};
 }
 
-// ---- composites --------------------------------------------------------------------------------------------------------
+// ---- composites ---------------------------------------------------------------------------------------------------
 
 Tensor t_of(Shadow& m, const Tensor& x) { return m.one("aten::t", x); }
 Tensor reshape(Shadow& m, const Tensor& x, const Dims& sizes) { return m.one("aten::reshape", x, sizes); }
@@ -324,7 +325,7 @@ Outputs kron(Shadow& m, Args a) {
   return m.all("aten::_unsafe_view", m.one("aten::mul.Tensor", left, right), sizes);
 }
 
-// ---- einsum ------------------------------------------------------------------------------------------------------------
+// ---- einsum -------------------------------------------------------------------------------------------------------
 
 struct Equation {
   std::vector<std::string> inputs;
@@ -390,9 +391,12 @@ Tensor sumproduct(Shadow& m, const Tensor& left, const Tensor& right, const std:
   for (std::size_t d = 0; d < rank; ++d) {
     const bool in_left = left->sizes[d] != 1, in_right = right->sizes[d] != 1;
     if (summed[d]) {
-      if (in_left && in_right) add(contracted, 1, d, left->sizes[d]);
-      else if (in_left) a = m.one("aten::sum.dim_IntList", a, Dims{static_cast<std::int64_t>(d)}, true);
-      else if (in_right) b = m.one("aten::sum.dim_IntList", b, Dims{static_cast<std::int64_t>(d)}, true);
+      if (in_left && in_right)
+        add(contracted, 1, d, left->sizes[d]);
+      else if (in_left)
+        a = m.one("aten::sum.dim_IntList", a, Dims{static_cast<std::int64_t>(d)}, true);
+      else if (in_right)
+        b = m.one("aten::sum.dim_IntList", b, Dims{static_cast<std::int64_t>(d)}, true);
     } else if (in_left && in_right) {
       add(batch, 0, d, left->sizes[d]);
     } else if (in_left) {
@@ -413,8 +417,10 @@ Tensor sumproduct(Shadow& m, const Tensor& left, const Tensor& right, const std:
     for (const Dims* g : groups) order.insert(order.end(), g->begin(), g->end());
     return order;
   };
-  a = reshape(m, m.one("aten::permute", a, joined({&batch, &only_left, &inner, &only_right})), {sizes[0], sizes[2], sizes[1]});
-  b = reshape(m, m.one("aten::permute", b, joined({&batch, &inner, &only_right, &only_left})), {sizes[0], sizes[1], sizes[3]});
+  a = reshape(m, m.one("aten::permute", a, joined({&batch, &only_left, &inner, &only_right})),
+              {sizes[0], sizes[2], sizes[1]});
+  b = reshape(m, m.one("aten::permute", b, joined({&batch, &inner, &only_right, &only_left})),
+              {sizes[0], sizes[1], sizes[3]});
   const Tensor product = m.one("aten::bmm", a, b);
 
   Dims out_sizes;
@@ -424,7 +430,8 @@ Tensor sumproduct(Shadow& m, const Tensor& left, const Tensor& right, const std:
     out_sizes.push_back(summed[at] ? 1 : std::max(left->sizes[at], right->sizes[at]));
   }
   Dims back(rank);
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   const Tensor r = m.one("aten::permute", m.one("aten::view", product, out_sizes), back);
   Dims kept;
   for (std::size_t d = 0; d < rank; ++d)
@@ -526,7 +533,8 @@ Outputs trilinear(Shadow& m, Args a) {
   Dims out_sizes, slice_sizes, pair_sizes;
   for (std::size_t d = 0; d < full.size(); ++d) {
     const std::int64_t of_pair = std::max(inputs[0].tensor()->sizes[d], inputs[1].tensor()->sizes[d]);
-    const bool gone = d == unrolled || (summed[d] && std::ranges::find(a.integers(5), static_cast<std::int64_t>(d)) != a.integers(5).end());
+    const bool gone = d == unrolled || (summed[d] && std::ranges::find(a.integers(5), static_cast<std::int64_t>(d)) !=
+                                                         a.integers(5).end());
     pair_sizes.push_back(gone ? 1 : of_pair);
     if (summed[d]) continue;
     out_sizes.push_back(full[d]);
@@ -545,7 +553,8 @@ Outputs trilinear(Shadow& m, Args a) {
 /// x1ᵀ W x2 + b over merged leading dimensions.
 Outputs bilinear(Shadow& m, Args a) {
   const Tensor &x = a.tensor(0), &y = a.tensor(1), &weight = a.tensor(2);
-  if (x->dim() == 0 || y->dim() == 0 || weight->dim() != 3) throw bad_input("bilinear with a weight " + text_of(weight->sizes));
+  if (x->dim() == 0 || y->dim() == 0 || weight->dim() != 3)
+    throw bad_input("bilinear with a weight " + text_of(weight->sizes));
   Dims sizes = leading(x, 1);
   const std::int64_t rows = element_count(sizes);
   sizes.push_back(weight->sizes[0]);
@@ -557,7 +566,7 @@ Outputs bilinear(Shadow& m, Args a) {
   return a.given(3) ? m.all("aten::add.Tensor", out, a[3]) : Outputs{out};
 }
 
-// ---- distances ---------------------------------------------------------------------------------------------------------
+// ---- distances ----------------------------------------------------------------------------------------------------
 
 /// Squared norms and ones beside both operands, so that one product gives all distances.
 Outputs euclidean_dist(Shadow& m, Args a) {

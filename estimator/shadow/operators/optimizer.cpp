@@ -42,19 +42,20 @@ Outputs foreach_max(Shadow& m, Args a) { return each_reduced(m, a.list(0), false
 /// Written in place; nothing is returned.
 Outputs nothing(Shadow&, Args) { return {}; }
 
+// clang-format off
 constexpr std::string_view unary[] = {
-    "abs",  "acos",  "asin",  "atan",  "ceil",  "cos",        "cosh",  "erf",   "erfc",    "exp",  "expm1", "floor",
-    "frac", "lgamma", "log",  "log10", "log1p", "log2",       "neg",   "reciprocal", "round", "rsqrt", "sigmoid", "sign",
-    "sin",  "sinh",  "sqrt",  "tan",   "tanh",  "trunc"};
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
+    "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh",
+    "sqrt", "tan", "tanh", "trunc"};
 constexpr std::string_view with_overloads[] = {
-    "add.List",          "add.Scalar",         "add.ScalarList",    "add.Tensor",        "addcdiv.Scalar",
-    "addcdiv.ScalarList", "addcdiv.Tensor",    "addcmul.Scalar",    "addcmul.ScalarList", "addcmul.Tensor",
-    "clamp_max.List",    "clamp_max.Scalar",   "clamp_max.ScalarList", "clamp_min.List", "clamp_min.Scalar",
-    "clamp_min.ScalarList", "div.List",        "div.Scalar",        "div.ScalarList",    "div.Tensor",
-    "lerp.List",         "lerp.Scalar",        "lerp.ScalarList",   "maximum.List",      "maximum.Scalar",
-    "maximum.ScalarList", "minimum.List",      "minimum.Scalar",    "minimum.ScalarList", "mul.List",
-    "mul.Scalar",        "mul.ScalarList",     "mul.Tensor",        "pow.List",          "pow.Scalar",
-    "pow.ScalarList",    "sub.List",           "sub.Scalar",        "sub.ScalarList"};
+    "add.List", "add.Scalar", "add.ScalarList", "add.Tensor", "addcdiv.Scalar", "addcdiv.ScalarList",
+    "addcdiv.Tensor", "addcmul.Scalar", "addcmul.ScalarList", "addcmul.Tensor", "clamp_max.List",
+    "clamp_max.Scalar", "clamp_max.ScalarList", "clamp_min.List", "clamp_min.Scalar", "clamp_min.ScalarList",
+    "div.List", "div.Scalar", "div.ScalarList", "div.Tensor", "lerp.List", "lerp.Scalar", "lerp.ScalarList",
+    "maximum.List", "maximum.Scalar", "maximum.ScalarList", "minimum.List", "minimum.Scalar", "minimum.ScalarList",
+    "mul.List", "mul.Scalar", "mul.ScalarList", "mul.Tensor", "pow.List", "pow.Scalar", "pow.ScalarList",
+    "sub.List", "sub.Scalar", "sub.ScalarList"};
+// clang-format on
 
 constexpr auto kernel = Operator::Kind::kernel;
 

@@ -52,7 +52,7 @@ Outputs native_dropout_backward(Shadow& m, Args a) {
   return {empty_in_format(m, grad, DType::undefined, last ? MemoryFormat::channels_last : MemoryFormat::contiguous)};
 }
 
-// ---- composites --------------------------------------------------------------------------------------------------------
+// ---- composites ---------------------------------------------------------------------------------------------------
 
 /// Noise of the input's size, or one value a channel (feature dropout).
 Tensor noise_for(Shadow& m, const Tensor& x, bool feature) {

@@ -1,4 +1,5 @@
-// Reductions, scans, sorting (aten/src/ATen/native/ReduceOps.cpp, SharedReduceOps.h, cuda/Sort.cpp, cuda/TensorTopK.cu).
+// Reductions, scans, sorting (aten/src/ATen/native/ReduceOps.cpp, SharedReduceOps.h, cuda/Sort.cpp,
+// cuda/TensorTopK.cu).
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +30,7 @@ Dims all_dims(const Tensor& x) {
 
 Dims dims_or_all(const Tensor& x, const Dims& dims) { return dims.empty() ? all_dims(x) : dims; }
 
-// ---- sums --------------------------------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------------------------
 
 /// sum and prod: integers and bool are summed as int64, in a copy made after the output.
 Tensor summed(Shadow& m, const Tensor& x, const Dims& dims, bool keepdim, DType dtype) {
@@ -91,7 +92,7 @@ Outputs count_nonzero(Shadow& m, Args a) {
   return {summed(m, nonzero, a.size() > 1 ? dim_list(a, 1) : Dims{}, false, DType::undefined)};
 }
 
-// ---- extremes ----------------------------------------------------------------------------------------------------------
+// ---- extremes -----------------------------------------------------------------------------------------------------
 
 /// amax, amin (self, dim, keepdim) and max, min of everything.
 Outputs extreme(Shadow& m, Args a) {
@@ -170,7 +171,7 @@ Outputs equal(Shadow& m, Args a) {
   return {true};
 }
 
-// ---- variance ----------------------------------------------------------------------------------------------------------
+// ---- variance -----------------------------------------------------------------------------------------------------
 
 /// var.correction, std.correction (self, dim, *, correction, keepdim).
 Outputs variance(Shadow& m, Args a) {
@@ -197,7 +198,7 @@ Outputs unbiased_dim(Shadow& m, Args a) {
   return m.all(target.view(), a[0], a[1], a.boolean(2) ? 1 : 0, a[3]);
 }
 
-// ---- scans and sorts ---------------------------------------------------------------------------------------------------
+// ---- scans and sorts ----------------------------------------------------------------------------------------------
 
 /// cumsum, cumprod (self, dim, dtype); integers become int64. A copy where the input is not contiguous.
 Outputs scan(Shadow& m, Args a) {
@@ -276,7 +277,8 @@ Outputs topk(Shadow& m, Args a) {
   Dims sizes = x->sizes;
   const std::size_t d = wrap_dim(a.integer(2), x->dim());
   const std::int64_t length = sizes.empty() ? 1 : sizes[d];
-  if (a.integer(1) < 0 || a.integer(1) > length) throw bad_input("topk of " + std::to_string(a.integer(1)) + " among " + std::to_string(length));
+  if (a.integer(1) < 0 || a.integer(1) > length)
+    throw bad_input("topk of " + std::to_string(a.integer(1)) + " among " + std::to_string(length));
   if (!sizes.empty()) sizes[d] = a.integer(1);
   Tensor values = empty_beside(m, x, sizes);
   Tensor indices = empty_beside(m, x, sizes, DType::i64);
@@ -326,7 +328,7 @@ Outputs histc(Shadow& m, Args a) {
   return {out};
 }
 
-// ---- weight norm -------------------------------------------------------------------------------------------------------
+// ---- weight norm --------------------------------------------------------------------------------------------------
 
 /// (v, g, dim) -> (w, norms); norms of half types in float32.
 Outputs weight_norm_interface(Shadow& m, Args a) {
@@ -346,12 +348,13 @@ Outputs weight_norm(Shadow& m, Args a) {
   const Tensor& v = a.tensor(0);
   const std::int64_t dim = a.integer(2);
   if (!v->host && (dim == 0 || dim + 1 == static_cast<std::int64_t>(v->dim())))
-    return {m.all("aten::_weight_norm_interface", m.one("aten::contiguous", v), m.one("aten::contiguous", a[1]), dim)[0]};
+    return {
+        m.all("aten::_weight_norm_interface", m.one("aten::contiguous", v), m.one("aten::contiguous", a[1]), dim)[0]};
   const Tensor scale = m.one("aten::div.Tensor", a[1], m.one("aten::norm_except_dim", v, 2, dim));
   return m.all("aten::mul.Tensor", v, scale);
 }
 
-// ---- composites --------------------------------------------------------------------------------------------------------
+// ---- composites ---------------------------------------------------------------------------------------------------
 
 Outputs norm_except_dim(Shadow& m, Args a) {
   const Tensor& v = a.tensor(0);
@@ -360,12 +363,14 @@ Outputs norm_except_dim(Shadow& m, Args a) {
   Dims out(v->dim(), 1);
   if (dim == 0) {
     out[0] = v->sizes[0];
-    const Tensor flat = m.one("aten::view", m.one("aten::contiguous", v), Dims{v->sizes[0], v->count() / std::max<std::int64_t>(v->sizes[0], 1)});
+    const Tensor flat = m.one("aten::view", m.one("aten::contiguous", v),
+                              Dims{v->sizes[0], v->count() / std::max<std::int64_t>(v->sizes[0], 1)});
     return m.all("aten::view", m.one("aten::norm.ScalarOpt_dim", flat, a[1], Dims{1}, false), out);
   }
   if (dim + 1 == static_cast<std::int64_t>(v->dim())) {
     out.back() = v->sizes.back();
-    const Tensor flat = m.one("aten::view", m.one("aten::contiguous", v), Dims{v->count() / std::max<std::int64_t>(v->sizes.back(), 1), v->sizes.back()});
+    const Tensor flat = m.one("aten::view", m.one("aten::contiguous", v),
+                              Dims{v->count() / std::max<std::int64_t>(v->sizes.back(), 1), v->sizes.back()});
     return m.all("aten::view", m.one("aten::norm.ScalarOpt_dim", flat, a[1], Dims{0}, false), out);
   }
   const Tensor front = m.one("aten::transpose.int", v, 0, dim);
@@ -374,9 +379,7 @@ Outputs norm_except_dim(Shadow& m, Args a) {
 }
 
 /// Frobenius and its like: vector norms over the two matrix dimensions.
-Outputs frobenius_norm(Shadow& m, Args a) {
-  return m.all("aten::linalg_vector_norm", a[0], 2, dim_list(a, 1), a[2]);
-}
+Outputs frobenius_norm(Shadow& m, Args a) { return m.all("aten::linalg_vector_norm", a[0], 2, dim_list(a, 1), a[2]); }
 
 Outputs matrix_norm_str(Shadow& m, Args a) {
   return m.all("aten::linalg_vector_norm", a[0], 2, dim_list(a, 2), a[3], a[4]);

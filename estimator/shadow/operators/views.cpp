@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t signed_rank(const Tensor& t) { return static_cast<std::int64_t>(t->dim()); }
 
-// ---- one view ------------------------------------------------------------------------------------------------------
+// ---- one view -----------------------------------------------------------------------------------------------------
 
 /// A Program recovered from a file may say view where only reshape can: then a copy, as reshape makes it.
 Outputs view(Shadow& m, Args a) { return {reshaped(m, a.tensor(0), a.integers(1))}; }
@@ -128,8 +128,8 @@ Outputs diagonal(Shadow& m, Args a) {
   const std::int64_t offset = a.integer(1);
   const std::size_t d1 = wrap_dim(a.integer(2), x->dim()), d2 = wrap_dim(a.integer(3), x->dim());
   if (d1 == d2 || x->dim() < 2) throw bad_input("diagonal of a tensor " + text_of(x->sizes));
-  const std::int64_t length = offset >= 0 ? std::min(x->sizes[d1], x->sizes[d2] - offset)
-                                          : std::min(x->sizes[d1] + offset, x->sizes[d2]);
+  const std::int64_t length =
+      offset >= 0 ? std::min(x->sizes[d1], x->sizes[d2] - offset) : std::min(x->sizes[d1] + offset, x->sizes[d2]);
   Dims sizes, strides;
   for (std::size_t i = 0; i < x->dim(); ++i) {
     if (i == d1 || i == d2) continue;
@@ -162,7 +162,7 @@ Outputs unfold(Shadow& m, Args a) {
   return {m.alias(x, sizes, strides, x->offset)};
 }
 
-// ---- views in place: the tensor's own geometry changes ------------------------------------------------------------------
+// ---- views in place: the tensor's own geometry changes ------------------------------------------------------------
 
 Outputs reshaped_in_place(const Tensor& x, Dims sizes, Dims strides) {
   x->sizes = std::move(sizes);
@@ -203,7 +203,7 @@ Outputs as_strided_(Shadow&, Args a) {
   return reshaped_in_place(x, a.integers(1), a.integers(2));
 }
 
-// ---- lists of views ----------------------------------------------------------------------------------------------------
+// ---- lists of views -----------------------------------------------------------------------------------------------
 
 /// Views of consecutive lengths along `dim`.
 Outputs pieces(Shadow& m, const Tensor& x, std::int64_t dim, const Dims& lengths) {
@@ -244,11 +244,12 @@ Outputs unbind(Shadow& m, Args a) {
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
   std::vector<Tensor> list;
-  for (std::int64_t i = 0; i < x->sizes[d]; ++i) list.push_back(m.alias(x, sizes, strides, x->offset + i * x->strides[d]));
+  for (std::int64_t i = 0; i < x->sizes[d]; ++i)
+    list.push_back(m.alias(x, sizes, strides, x->offset + i * x->strides[d]));
   return {std::move(list)};
 }
 
-// ---- composites --------------------------------------------------------------------------------------------------------
+// ---- composites ---------------------------------------------------------------------------------------------------
 
 Tensor reshape_of(Shadow& m, const Tensor& x, const Dims& sizes) {
   const Dims out = infer_size(sizes, x->count());

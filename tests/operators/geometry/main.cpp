@@ -65,8 +65,10 @@ TEST_CASE("geometry of results") {
     Outputs results = m.dispatch(op, args);
     std::vector<Value> flat;
     for (Value& r : results) {
-      if (!r.is_list()) flat.push_back(r);
-      else flat.insert(flat.end(), r.list().begin(), r.list().end());
+      if (!r.is_list())
+        flat.push_back(r);
+      else
+        flat.insert(flat.end(), r.list().begin(), r.list().end());
     }
     const json& wanted = call["out"];
     REQUIRE(flat.size() >= wanted.size());
