@@ -258,7 +258,9 @@ Outputs im2col(Shadow& m, Args a) {
     throw bad_input("unfold of a tensor " + text_of(x->sizes));
   std::int64_t blocks = 1;
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t reach = x->sizes[x->dim() - 2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+    const std::int64_t reach = checked_add(checked_add(x->sizes[x->dim() - 2 + i], checked_mul(2, padding[i])),
+                                           -checked_mul(dilation[i], kernel[i] - 1)) -
+                               1;
     if (reach < 0 || stride[i] <= 0)
       throw bad_input("unfold of a tensor " + text_of(x->sizes) + " with kernel " + text_of(kernel));
     blocks = checked_mul(blocks, reach / stride[i] + 1);

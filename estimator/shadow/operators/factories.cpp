@@ -99,6 +99,8 @@ Outputs eye_m(Shadow& m, Args a) { return {made(m, {a.integer(0), a.integer(1)},
 template <bool lower>
 Outputs triangle_indices(Shadow& m, Args a) {
   const std::int64_t rows = a.integer(0), columns = a.integer(1), offset = a.integer(2);
+  constexpr std::int64_t most_rows = 100'000'000;
+  if (rows > most_rows) throw bad_input("indices of a triangle of " + std::to_string(rows) + " rows");
   std::int64_t count = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t below = std::clamp<std::int64_t>(r + offset + (lower ? 1 : 0), 0, columns);

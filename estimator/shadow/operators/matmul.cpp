@@ -527,6 +527,8 @@ Outputs trilinear(Shadow& m, Args a) {
                                     spread(a.tensor(2), a.integers(5))};
   const Dims full = broadcast_sizes(inputs);
   const std::size_t unrolled = wrap_dim(a.integer(7), full.size());
+  constexpr std::int64_t most_slices = 1'000'000;
+  if (full[unrolled] > most_slices) throw bad_input("bilinear with " + std::to_string(full[unrolled]) + " features");
   std::vector<bool> summed(full.size());
   for (const std::int64_t d : a.integers(6)) summed[wrap_dim(d, full.size())] = true;
   // What the third operand does not have is summed before it comes in.
@@ -643,7 +645,7 @@ Outputs cdist(Shadow& m, Args a) {
 
 Outputs pdist_forward(Shadow& m, Args a) {
   const std::int64_t rows = a.tensor(0)->sizes.empty() ? 1 : a.tensor(0)->sizes[0];
-  return {empty_beside(m, a.tensor(0), {rows * (rows - 1) / 2})};
+  return {empty_beside(m, a.tensor(0), {checked_mul(rows, rows - 1) / 2})};
 }
 
 /// (grad, self, p, pdist): a share of each other row, then summed.

@@ -118,8 +118,9 @@ Outputs slice(Shadow& m, Args a) {
   const auto bound = [size](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, std::int64_t{0}, size); };
   const std::int64_t start = a.given(2) ? bound(a.integer(2)) : 0;
   const std::int64_t end = std::max(start, a.given(3) ? bound(a.integer(3)) : size);
-  const std::int64_t step = a.given(4) ? a.integer(4) : 1;
-  if (step <= 0) throw bad_input("slice with step " + std::to_string(step));
+  if (a.given(4) && a.integer(4) <= 0) throw bad_input("slice with step " + std::to_string(a.integer(4)));
+  // A step beyond the dimension takes its first place, as any such step does.
+  const std::int64_t step = a.given(4) ? std::min(a.integer(4), std::max<std::int64_t>(size, 1)) : 1;
   return {sliced(m, x, d, start, (end - start + step - 1) / step, step)};
 }
 
@@ -158,7 +159,7 @@ Outputs unfold(Shadow& m, Args a) {
   sizes.push_back(size);
   strides.push_back(strides[d]);
   sizes[d] = (sizes[d] - size) / step + 1;
-  strides[d] *= step;
+  strides[d] = checked_mul(strides[d], step);
   return {m.alias(x, sizes, strides, x->offset)};
 }
 
@@ -205,6 +206,12 @@ Outputs as_strided_(Shadow&, Args a) {
 
 // ---- lists of views -----------------------------------------------------------------------------------------------
 
+/// No program keeps so many values: a dimension of a hostile file, not of a model.
+void check_number(std::int64_t views) {
+  constexpr std::int64_t most = 1'000'000;
+  if (views > most) throw bad_input("a tensor taken apart into " + std::to_string(views) + " views");
+}
+
 /// Views of consecutive lengths along `dim`.
 Outputs pieces(Shadow& m, const Tensor& x, std::int64_t dim, const Dims& lengths) {
   const std::size_t d = wrap_dim(dim, x->dim());
@@ -222,6 +229,7 @@ Outputs pieces(Shadow& m, const Tensor& x, std::int64_t dim, const Dims& lengths
 
 Dims equal_lengths(std::int64_t size, std::int64_t piece) {
   if (piece <= 0 && size != 0) throw bad_input("split into pieces of size " + std::to_string(piece));
+  if (size > 0) check_number(size / piece);
   Dims lengths;
   for (std::int64_t start = 0; start < size; start += piece) lengths.push_back(std::min(piece, size - start));
   if (lengths.empty()) lengths.push_back(0);
@@ -240,6 +248,7 @@ Outputs unbind(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   const std::size_t d = wrap_dim(a.integer(1), x->dim());
   if (x->dim() == 0) throw bad_input("unbind of a tensor without dimensions");
+  check_number(x->sizes[d]);
   Dims sizes = x->sizes, strides = x->strides;
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(d));
   strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
@@ -339,13 +348,14 @@ Outputs narrow(Shadow& m, Args a) {
   std::int64_t start = a.integer(2);
   const std::size_t d = wrap_dim(a.integer(1), x->dim());
   if (start < 0 && x->dim() > 0) start += x->sizes[d];
-  return m.all("aten::slice.Tensor", x, a.integer(1), start, start + a.integer(3), 1);
+  return m.all("aten::slice.Tensor", x, a.integer(1), start, checked_add(start, a.integer(3)), 1);
 }
 
 Outputs chunk(Shadow& m, Args a) {
   const Tensor& x = a.tensor(0);
   const std::int64_t chunks = a.integer(1);
   if (x->dim() == 0 || chunks <= 0) throw bad_input("chunk of a tensor " + text_of(x->sizes));
+  check_number(chunks);
   const std::int64_t size = x->sizes[wrap_dim(a.integer(2), x->dim())];
   const std::int64_t piece = (size + chunks - 1) / chunks;
   if (piece == 0) return m.all("aten::split_with_sizes", x, Dims(static_cast<std::size_t>(chunks), 0), a.integer(2));
@@ -376,6 +386,7 @@ Outputs tensor_split_along(Shadow& m, const Tensor& x, const Value& where, std::
   if (where.is_integers()) return slices_at(m, x, where.integers(), dim);
   const std::int64_t sections = where.integer(), size = x->sizes[wrap_dim(dim, x->dim())];
   if (sections <= 0) throw bad_input("tensor_split into " + std::to_string(sections) + " sections");
+  check_number(sections);
   Dims places;
   for (std::int64_t i = 0, at = 0; i + 1 < sections; ++i) {
     at += size / sections + (i < size % sections ? 1 : 0);
