@@ -98,6 +98,8 @@ constexpr auto casts =
     std::to_array<std::pair<std::string_view, CastOn>>({{"cpu", CastOn::cpu}, {"gpu", CastOn::gpu}});
 constexpr auto kept = std::to_array<std::pair<std::string_view, OutputsKept>>(
     {{"keep", OutputsKept::keep}, {"drop", OutputsKept::drop}});
+constexpr auto leaks =
+    std::to_array<std::pair<std::string_view, Leak>>({{"none", Leak::none}, {"loss", Leak::loss}});
 constexpr auto formats = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
 constexpr auto stages = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -151,8 +153,11 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V) { o.scenario.keep_grads = true; }},
     {"zero-grad", "after-step|before-forward|before-backward", "Run", "Where optimizer.zero_grad() stands", on_scenario,
      [](Options& o, V v) { o.scenario.zero_grad = choice("zero-grad", v, zero_grads); }},
-    {"outputs", "keep|drop", "Run", "keep: `out` stays referenced until the next forward; drop: freed after the loss",
+    {"outputs", "keep|drop", "Run",
+     "keep: `out` stays referenced until the next forward (default in training); drop: freed after the loss (in inference)",
      on_scenario, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, kept); }},
+    {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_scenario,
+     [](Options& o, V v) { o.scenario.leak = choice("leak", v, leaks); }},
     {"checkpoint", "none|blocks|PLAN.json", "Run", "Activation checkpointing: of every block, or as a plan says",
      on_scenario,
      [](Options& o, V v) {
@@ -178,26 +183,38 @@ constexpr auto table = std::to_array<Flag>({
     {"gpu", "NAME", "Card and software", "The card, by name or alias: `headroom gpus` lists them", on_scenario,
      [](Options& o, V v) { o.gpu = v; }},
     {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
-     on_scenario, [](Options& o, V v) { o.memory = v; }},
-    {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF", on_scenario,
-     [](Options& o, V v) { o.scenario.alloc_conf = v; }},
-    {"torch", "VERSION", "Card and software", "PyTorch version; default: 2.11", on_scenario,
+     on_scenario | on_replay, [](Options& o, V v) { o.memory = v; }},
+    {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF; repeatable in replay: settings side by side",
+     on_scenario | on_replay,
+     [](Options& o, V v) {
+       o.scenario.alloc_conf = v;
+       o.alloc_confs.emplace_back(v);
+     }},
+    {"torch", "VERSION", "Card and software", "PyTorch version; default: 2.11, in replay the recording's",
+     on_scenario | on_replay,
      [](Options& o, V v) {
        const auto parts = split(v, '.');
        if (parts.size() < 2 || !parse_int(parts[0]) || !parse_int(parts[1]))
          throw usage_error("--torch wants a version such as 2.11, not '" + printable(v) + "'");
        o.scenario.torch_version = v;
+       o.torch = v;
      }},
     {"profile", "FILE", "Card and software", "What calibration learned of a card", on_scenario,
      [](Options& o, V v) { o.scenario.profile = v; }},
-    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_ops | on_gpus,
+    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},
+    {"snapshot", "FILE", "Output", "The predicted run as a PyTorch memory snapshot, for pytorch.org/memory_viz", on_estimate,
+     [](Options& o, V v) { o.snapshot = v; }},
     {"strict", "", "Output", "Exit 4 when anything had to be bounded instead of modelled", on_estimate,
      [](Options& o, V) { o.strict = true; }},
+    {"check", "", "Output", "Compare with what was recorded: every address, segment, peak and refusal", on_replay,
+     [](Options& o, V) { o.check = true; }},
     {"stage", "graph|shapes|program|trace|timeline", "Output", "What to print", on_inspect,
      [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
+    {"against", "TRACE", "Output", "Beside a recorded step (PyTorch memory snapshot or JSON): the first differences",
+     on_inspect, [](Options& o, V v) { o.against = v; }},
     {"help,h", "", "Output", "This text", on_all, [](Options& o, V) { o.help = true; }},
 });
 

@@ -19,7 +19,11 @@ struct Options {
   std::string format = "table";
   std::string output;   ///< -o
   std::string stage;    ///< inspect --stage
-  std::string shell;    ///< completions
+  std::string against;  ///< inspect --against
+  std::vector<std::string> alloc_confs;  ///< replay: every --alloc-conf; estimate takes the last
+  std::string snapshot; ///< estimate --snapshot
+  std::string torch;    ///< --torch as given; empty: not given
+  bool check = false;   ///< replay --check
   bool strict = false;
   bool help = false;
   bool version = false;
@@ -32,6 +36,7 @@ enum CommandBit : unsigned {
   on_ops = 1U << 2,
   on_gpus = 1U << 3,
   on_completions = 1U << 4,
+  on_replay = 1U << 5,
 };
 inline constexpr unsigned on_scenario = on_estimate | on_inspect;
 inline constexpr unsigned on_all = ~0U;

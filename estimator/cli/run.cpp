@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -20,14 +21,13 @@ int say(Exit code, std::string_view what, std::string_view where = {}, std::stri
   const bool colour = colours_wanted(STDERR_FILENO);
   std::string line = colour ? "\033[1;31mheadroom:\033[0m " : "headroom: ";
   if (!where.empty()) line += printable(where, 400) + ": ";
-  line += printable(what, 1200);
-  if (!hint.empty()) line += (colour ? "\n  \033[2mhint:\033[0m " : "\n  hint: ") + printable(hint, 1200);
+  line += printable(what, 600);
+  if (!hint.empty()) line += (colour ? "\n  \033[2mhint:\033[0m " : "\n  hint: ") + printable(hint, 600);
   std::cerr << line << "\n";
   return static_cast<int>(code);
 }
 
-int run_checked(int argc, char** argv) {
-  const Options o = parse({argv + 1, argv + argc});
+int run_checked(const Options& o) {
   if (o.version) {
     write_result("headroom " HEADROOM_VERSION "\n", {});
     return 0;
@@ -47,10 +47,14 @@ int run_checked(int argc, char** argv) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error of write(2) like a full disk
+  Options o;
   try {
-    return run_checked(argc, argv);
+    o = parse({argv + 1, argv + argc});
+    return run_checked(o);
   } catch (const Error& e) {
-    return say(e.code(), e.what(), e.where(), e.hint());
+    const bool of_the_file = e.where().empty() && e.code() == Exit::bad_input && !o.files.empty();
+    return say(e.code(), e.what(), of_the_file ? o.files[0] : e.where(), e.hint());
   } catch (const SizeOverflow&) {
     return say(Exit::bad_input, "a size does not fit into 64 bits", "", "check the dimensions given");
   } catch (const std::bad_alloc&) {

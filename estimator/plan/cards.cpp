@@ -11,12 +11,13 @@ extern const char headroom_gpus_json_end[];
 namespace headroom {
 namespace {
 
+/// Case, separators and the maker do not count: "NVIDIA GeForce RTX 4090", "RTX 4090" and "rtx4090" are one card.
 std::string normal(std::string_view name) {
   std::string out;
-  for (const char c : trim(name)) {
-    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    out += lower == ' ' || lower == '_' ? '-' : lower;
-  }
+  for (const char c : name)
+    if (c != ' ' && c != '-' && c != '_') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  for (const std::string_view maker : {"nvidia", "geforce"})
+    if (out.starts_with(maker)) out.erase(0, maker.size());
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/allocate/options.h"
 #include "estimator/base/diagnostic.h"
 #include "estimator/bind/shaped_graph.h"
 #include "estimator/plan/timeline.h"
@@ -18,8 +19,8 @@
 
 namespace headroom {
 
-/// Where the allocated peak stands.
-struct PeakPlace {
+/// Where in the run something happens: the allocated peak, the end of the memory.
+struct RunPlace {
   Phase phase = Phase::setup;
   int step = 0;
   std::string node;    ///< ONNX or fx node, or "optimizer.step"
@@ -56,7 +57,7 @@ struct Estimate {
   Scenario scenario;
   ModelFacts model;
   Bytes peak_allocated, peak_reserved, peak_device;
-  PeakPlace at;
+  RunPlace at;
   std::vector<PhaseFigures> phases;            ///< all of the run
   std::array<Bytes, category_count> categories{};  ///< requested bytes alive at the peak
   Bytes rounding;                              ///< the allocator's, at the peak: with it the parts sum to peak_allocated
@@ -66,9 +67,11 @@ struct Estimate {
   Bytes gradient_bytes;                        ///< all gradients together, when they live
   std::vector<MarginPart> margins;
   Bytes margin_allocated, margin_reserved, margin_device;
-  std::optional<bool> fits;                    ///< when a device is named; the margin included
-  bool out_of_memory = false;                  ///< the simulated run itself ended in OutOfMemoryError
+  std::optional<bool> fits;                    ///< when a device is named: the run ends, the margin held back
+  Bytes spare;                                 ///< left of the device, the margin deducted; negative: what is missing
+  bool out_of_memory = false;                  ///< the run on the device ends in OutOfMemoryError, even without margin
   std::string oom_text;                        ///< what PyTorch would print
+  RunPlace oom_at;                             ///< the allocation that is refused
   std::vector<LiveTensor> largest;             ///< at the peak, by bytes
   std::vector<BoundDim> dims;
   Diagnostics diagnostics;
@@ -77,18 +80,25 @@ struct Estimate {
   Bytes category(Category c) const { return categories[static_cast<std::size_t>(c)]; }
 };
 
-/// The stages in between, for `inspect` and for questions that share them.
+/// The stages in between, for `inspect` and for questions that share them. `timeline` is the run that the figures are of.
 struct Stages {
   std::shared_ptr<const Model> model;
   std::vector<std::shared_ptr<const ShapedGraph>> graphs;  ///< one per distinct sequence length
   std::vector<std::shared_ptr<const Program>> programs;
   std::shared_ptr<const shadow::Trace> trace;
+  AllocatorDevice device;  ///< that `timeline` ran on
   Timeline timeline;
 };
 
 /// Reads, binds, recovers, runs the step and the allocator. Throws Error. `stages` (may be null) receives what lies
 /// between; `model` (may be null) is used instead of reading `path` again.
+///
+/// On a device that is named the figures are those of the run there, which gives cached blocks back before it runs out
+/// of memory; of a run that ends in OutOfMemoryError they are what it would have needed.
 Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, Stages* stages = nullptr,
                   std::shared_ptr<const Model> model = nullptr);
+
+/// The options of the scenario's allocator. Throws Error(usage).
+AllocatorOptions allocator_options(const Scenario& scenario);
 
 }  // namespace headroom

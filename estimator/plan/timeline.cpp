@@ -6,10 +6,11 @@ namespace headroom {
 
 using shadow::TraceEvent;
 
-Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator) {
+Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recording* recording) {
   Timeline t;
   std::vector<BlockId> handles(trace.blocks.size(), BlockId::null);
   allocator.reset_peaks();
+  allocator.set_trace(recording ? &recording->trace : nullptr);
   t.phases.push_back({});
   const auto close = [&] {
     PhaseFigures& p = t.phases.back();
@@ -23,6 +24,8 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator) {
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const TraceEvent& e = trace.events[i];
     const auto block = static_cast<std::size_t>(e.index);
+    const bool of_block = e.kind == TraceEvent::Kind::alloc || e.kind == TraceEvent::Kind::free;
+    if (recording && of_block) recording->trace.context = recording->contexts[block];
     switch (e.kind) {
       case TraceEvent::Kind::alloc: {
         const BlockId id = allocator.allocate(trace.blocks[block].bytes);
@@ -35,7 +38,8 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator) {
           return t;
         }
         handles[block] = id;
-        if (allocator.allocated() > t.allocated_peak) {
+        // The figures are those of the loop: what moving the model to the device took is a phase of its own.
+        if (t.phases.back().phase != Phase::setup && allocator.allocated() > t.allocated_peak) {
           t.allocated_peak = allocator.allocated();
           t.peak_event = i;
           t.peak_phase = t.phases.size() - 1;

@@ -21,7 +21,8 @@ struct PhaseFigures {
 
 struct Timeline {
   std::vector<PhaseFigures> phases;
-  Bytes allocated_peak, reserved_peak;  ///< over the whole run
+  Bytes allocated_peak;  ///< over all steps, without the setup
+  Bytes reserved_peak;   ///< over the whole run: what the setup left in the cache counts
   std::size_t peak_event = 0;           ///< index of the event that reaches allocated_peak
   std::size_t peak_phase = 0;           ///< index into `phases`
   bool out_of_memory = false;           ///< the allocator refused event `oom_event`; nothing after it was run
@@ -30,8 +31,14 @@ struct Timeline {
   std::vector<SegmentRecord> segments;  ///< at the end
 };
 
-/// Feeds the trace to the allocator. A refused request ends it.
-Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator);
+/// What the allocator did, with the caller's number for where each block comes from.
+struct Recording {
+  std::vector<std::int32_t> contexts;  ///< by block of the shadow trace
+  Trace trace;                         ///< filled
+};
+
+/// Feeds the trace to the allocator. A refused request ends it. `recording` may be null.
+Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recording* recording = nullptr);
 
 /// A block that lives at the peak.
 struct LiveBlock {

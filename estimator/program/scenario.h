@@ -22,6 +22,8 @@ enum class OptimizerImpl : std::uint8_t { foreach, fused, for_loop };
 enum class LossKind : std::uint8_t { cross_entropy, causal_lm, mse, sum, none };
 enum class ZeroGrad : std::uint8_t { after_step, before_forward, before_backward };
 enum class OutputsKept : std::uint8_t { keep, drop };
+/// What the loop keeps by mistake: `losses.append(loss)`, attached to its graph.
+enum class Leak : std::uint8_t { none, loss };
 enum class CheckpointKind : std::uint8_t { none, blocks, plan };
 enum class AttentionBackend : std::uint8_t { automatic, math, efficient, flash, cudnn };
 enum class Parallel : std::uint8_t { none, ddp, zero1, zero2, fsdp2 };
@@ -52,7 +54,8 @@ struct Scenario {
   bool clip_grad = false;
   bool keep_grads = false;
   ZeroGrad zero_grad = ZeroGrad::after_step;
-  OutputsKept outputs = OutputsKept::keep;
+  std::optional<OutputsKept> outputs;   ///< not given: kept by a training loop, dropped by inference
+  Leak leak = Leak::none;
   CheckpointKind checkpoint = CheckpointKind::none;
   std::string checkpoint_plan;  ///< path of the plan file
   AttentionBackend attention = AttentionBackend::automatic;
@@ -67,6 +70,9 @@ struct Scenario {
   std::vector<std::int64_t> sequences;  ///< --seqs: one length a step
   std::int64_t steps = 0;               ///< 0: until the state is steady
 
+  bool keeps_outputs() const {
+    return outputs.value_or(training() ? OutputsKept::keep : OutputsKept::drop) == OutputsKept::keep;
+  }
   bool training() const { return task == Task::train; }
   /// dtype of autocast regions; undefined without AMP.
   DType autocast_dtype() const {

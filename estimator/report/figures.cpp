@@ -37,6 +37,20 @@ std::vector<PhaseRow> phase_rows(const Estimate& e) {
   return rows;
 }
 
+std::vector<StepRow> step_rows(const Estimate& e) {
+  std::vector<StepRow> rows;
+  for (const PhaseFigures& p : e.phases) {
+    if (p.phase == Phase::setup) continue;
+    if (rows.empty() || rows.back().step != p.step) rows.push_back({.step = p.step});
+    StepRow& row = rows.back();
+    row.allocated_peak = std::max(row.allocated_peak, p.allocated_peak);
+    row.reserved_peak = std::max(row.reserved_peak, p.reserved_peak);
+    row.allocated_end = p.allocated_end;
+    row.reserved_end = p.reserved_end;
+  }
+  return rows;
+}
+
 std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
   std::vector<DiagnosticRow> rows;
   std::map<std::pair<std::string, std::string>, std::size_t> places;
@@ -54,6 +68,10 @@ std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
     return a.diagnostic.bound > b.diagnostic.bound;
   });
   return rows;
+}
+
+std::string place_line(const RunPlace& p) {
+  return std::string(name_of(p.phase)) + (p.op.empty() ? "" : ", " + p.op) + (p.module.empty() ? "" : " in " + p.module);
 }
 
 std::string scenario_line(const Estimate& e) {

@@ -24,12 +24,24 @@ struct PhaseRow {
 /// Forward, backward, optimizer: peaks over the run; phases that did not run are left out.
 std::vector<PhaseRow> phase_rows(const Estimate& e);
 
+/// One step of the run, all phases together.
+struct StepRow {
+  int step = 0;
+  Bytes allocated_peak, reserved_peak;
+  Bytes allocated_end, reserved_end;
+};
+/// All steps of the run, without the setup.
+std::vector<StepRow> step_rows(const Estimate& e);
+
 /// Diagnostics with the same code and message once, with their count and the sum of their bounds.
 struct DiagnosticRow {
   Diagnostic diagnostic;
   int count = 1;
 };
 std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e);
+
+/// "backward, aten::mm in transformer.h.0.mlp".
+std::string place_line(const RunPlace& p);
 
 /// "batch 8, sequence 512, amp-bf16, adamw foreach, training step".
 std::string scenario_line(const Estimate& e);

@@ -2,16 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "estimator/report/json_parts.h"
 #include "estimator/report/report.h"
 
 namespace headroom::report {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string_view name_of(Severity s) {
-  return s == Severity::error ? "error" : s == Severity::warning ? "warning" : "info";
-}
 
 ordered_json scenario_json(const Scenario& s) {
   ordered_json j = ordered_json::object();
@@ -24,6 +21,8 @@ ordered_json scenario_json(const Scenario& s) {
   }
   return j;
 }
+
+ordered_json place_json(const RunPlace& p) { return {{"node", p.node}, {"op", p.op}, {"module", p.module}}; }
 
 /// Peaks of a phase over the whole run.
 ordered_json phase_json(const Estimate& e, Phase phase) {
@@ -39,9 +38,7 @@ ordered_json phase_json(const Estimate& e, Phase phase) {
 }  // namespace
 
 std::string json(const Estimate& e) {
-  ordered_json j;
-  j["schema_version"] = 1;
-  j["tool_version"] = HEADROOM_VERSION;
+  ordered_json j = json_head();
   j["scenario"] = scenario_json(e.scenario);
   j["model"] = {{"name", e.model.name},
                 {"parameters", e.model.parameters},
@@ -56,13 +53,14 @@ std::string json(const Estimate& e) {
                {"device_bytes", e.peak_device.count()},
                {"phase", headroom::name_of(e.at.phase)},
                {"step", e.at.step},
-               {"at", {{"node", e.at.node}, {"op", e.at.op}, {"module", e.at.module}}}};
+               {"at", place_json(e.at)}};
   j["phases"] = {{"forward", phase_json(e, Phase::forward)},
                  {"backward", phase_json(e, Phase::backward)},
                  {"optimizer", phase_json(e, Phase::optimizer)}};
   ordered_json categories = ordered_json::object();
   for (int c = 0; c < category_count; ++c)
-    categories[std::string(headroom::name_of(static_cast<Category>(c)))] = e.categories[static_cast<std::size_t>(c)].count();
+    categories[std::string(headroom::name_of(static_cast<Category>(c)))] =
+        e.categories[static_cast<std::size_t>(c)].count();
   categories["rounding"] = e.rounding.count();
   j["categories"] = categories;
   j["fragmentation_bytes"] = e.fragmentation.count();
@@ -81,15 +79,16 @@ std::string json(const Estimate& e) {
                  {"reserved_bytes", e.margin_reserved.count()},
                  {"device_bytes", e.margin_device.count()},
                  {"parts", parts}};
-  if (e.fits) j["fits"] = *e.fits;
-  ordered_json diagnostics = ordered_json::array();
-  for (const Diagnostic& d : e.diagnostics)
-    diagnostics.push_back({{"code", d.code},
-                           {"severity", name_of(d.severity)},
-                           {"node", d.node},
-                           {"message", d.message},
-                           {"bound_bytes", d.bound.count()}});
-  j["diagnostics"] = diagnostics;
+  if (e.fits) {
+    j["fits"] = *e.fits;
+    j["spare_bytes"] = e.spare.count();
+  }
+  if (e.out_of_memory)
+    j["out_of_memory"] = {{"phase", headroom::name_of(e.oom_at.phase)},
+                          {"step", e.oom_at.step},
+                          {"at", place_json(e.oom_at)},
+                          {"text", e.oom_text}};
+  j["diagnostics"] = diagnostics_json(e.diagnostics);
   ordered_json largest = ordered_json::array();
   for (const LiveTensor& t : e.largest)
     largest.push_back({{"bytes", t.bytes.count()},
@@ -109,8 +108,7 @@ std::string json(const Estimate& e) {
                      {"requested_peak_bytes", p.requested_peak.count()}});
   j["steps"] = steps;
   j["seconds"] = e.seconds;
-  // Names come from files: broken UTF-8 becomes U+FFFD.
-  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(j);
 }
 
 }  // namespace headroom::report

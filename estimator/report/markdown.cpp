@@ -3,39 +3,19 @@
 #include "estimator/base/text.h"
 #include "estimator/report/figures.h"
 #include "estimator/report/report.h"
+#include "estimator/report/style.h"
 
 namespace headroom::report {
-namespace {
-
-/// Text that Markdown and the HTML inside it leave alone.
-std::string plain(std::string_view s) {
-  std::string out;
-  for (const char c : printable(s, 400)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else {
-      if (std::string_view("\\`*_{}[]()#+!|~").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string markdown(const Estimate& e) {
-  std::string out = fmt::format("### {}\n\n{}\n\n", plain(e.model.name), plain(scenario_line(e)));
+  std::string out = fmt::format("### {}\n\n{}\n\n", markdown_text(e.model.name), markdown_text(scenario_line(e)));
   out += "| figure | peak | can be short by |\n|---|---:|---:|\n";
   out += fmt::format("| allocated | {} | {} |\n", human(e.peak_allocated), human(e.margin_allocated));
   out += fmt::format("| reserved | {} | {} |\n", human(e.peak_reserved), human(e.margin_reserved));
   out += fmt::format("| device | {} | {} |\n", human(e.peak_device), human(e.margin_device));
   if (e.fits)
     out += fmt::format("\n{} on {} ({}).\n", *e.fits ? "Fits" : "**Does not fit**",
-                       plain(e.scenario.device.name.empty() ? "a card" : e.scenario.device.name),
+                       markdown_text(e.scenario.device.name.empty() ? "a card" : e.scenario.device.name),
                        human(e.scenario.device.total_bytes));
   out += "\n| at the peak | bytes | share |\n|---|---:|---:|\n";
   for (const CategoryRow& r : category_rows(e))
@@ -50,7 +30,7 @@ std::string markdown(const Estimate& e) {
   if (!diagnostics.empty()) {
     out += "\nAssumed or not modelled:\n\n";
     for (const DiagnosticRow& d : diagnostics)
-      out += fmt::format("- {}: {}{}\n", plain(d.diagnostic.code), plain(d.diagnostic.message),
+      out += fmt::format("- {}: {}{}\n", markdown_text(d.diagnostic.code), markdown_text(d.diagnostic.message),
                          d.diagnostic.bound.count() > 0 ? ", up to " + human(d.diagnostic.bound) : "");
   }
   return out;

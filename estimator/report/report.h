@@ -4,16 +4,13 @@
 #include <string>
 
 #include "estimator/plan/estimate.h"
+#include "estimator/report/style.h"
 
 namespace headroom::report {
 
 /// The JSON of the contract (design, section 5), schema_version 1. Byte counts are integers.
 std::string json(const Estimate& e);
 
-struct TableStyle {
-  bool colours = false;
-  int width = 100;
-};
 /// For a terminal: the three figures and whether it fits, categories, phases, largest tensors, what was not modelled.
 std::string table(const Estimate& e, const TableStyle& style = {});
 

@@ -39,7 +39,8 @@ std::vector<ScenarioText> scenario_text(const Scenario& s) {
   add("clip-grad", flag(s.clip_grad));
   add("keep-grads", flag(s.keep_grads));
   add("zero-grad", pick(s.zero_grad, std::to_array({"after-step", "before-forward", "before-backward"})));
-  add("outputs", s.outputs == OutputsKept::keep ? "keep" : "drop");
+  add("outputs", s.keeps_outputs() ? "keep" : "drop");
+  if (s.leak == Leak::loss) add("leak", "loss");
   add("checkpoint", s.checkpoint == CheckpointKind::plan ? s.checkpoint_plan
                     : s.checkpoint == CheckpointKind::blocks ? "blocks"
                                                               : "none");

@@ -218,7 +218,7 @@ void Session::infer_step(int index, const Program& program) {
   if (scenario_.autocast_dtype() != DType::undefined) m_.leave_autocast();
   m_.set_grad_enabled(true);
   m_.phase(Phase::zero_grad, index);
-  if (scenario_.outputs == OutputsKept::drop) {
+  if (!scenario_.keeps_outputs()) {
     for (const SlotId s : kept_outputs_) m_.drop(s);
     kept_outputs_.clear();
   }
@@ -288,7 +288,7 @@ void Session::train_step(int index, const Program& program) {
     call("aten::div.Tensor", {raw, scenario_.accumulate}, {loss}, "loss");
     m_.drop(raw);
     if (amp) m_.leave_autocast();
-    if (scenario_.outputs == OutputsKept::drop) {
+    if (!scenario_.keeps_outputs()) {
       for (const SlotId s : kept_outputs_) m_.drop(s);
       kept_outputs_.clear();
     }
@@ -310,7 +310,10 @@ void Session::train_step(int index, const Program& program) {
     } else {
       m_.backward(loss);
     }
-    m_.drop(loss);
+    if (scenario_.leak == Leak::loss)
+      leaked_.push_back(loss);
+    else
+      m_.drop(loss);
   }
   m_.phase(Phase::optimizer, index);
   m_.purpose(Category::optimizer_temporaries);
@@ -318,24 +321,28 @@ void Session::train_step(int index, const Program& program) {
   OptimizerContext context(m_, next_slot_);
   SlotId found_inf;
   if (scaler && optimizer_) {
-    // GradScaler.unscale_: 1/scale computed in double, one flag per device.
+    // GradScaler.unscale_: 1/scale computed in double; the flag and the inverse are copied for each device
+    // (_MultiDeviceReplicator), and only the flag's copy outlives the call.
     const SlotId wide = context.one("aten::to.dtype", {scale_, DType::f64});
     const SlotId inverse_wide = context.one("aten::reciprocal", {wide});
     context.machine().drop(wide);
     const SlotId inverse = context.one("aten::to.dtype", {inverse_wide, DType::f32});
     context.machine().drop(inverse_wide);
-    found_inf = context.fresh();
-    m_.create(found_inf,
-              {.dims = {}, .dtype = DType::f32, .category = Category::optimizer_temporaries, .name = "found_inf"});
+    const SlotId flag = context.fresh();
+    m_.create(flag, {.dims = {}, .dtype = DType::f32, .category = Category::optimizer_temporaries, .name = "found_inf"});
     Slots grads;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (trainable_[i] && m_.has_grad(parameters_[i])) {
         grads.push_back(context.fresh());
         m_.load_grad(grads.back(), parameters_[i]);
       }
-    context.call("aten::_amp_foreach_non_finite_check_and_unscale_", {grads, found_inf, inverse});
+    found_inf = context.one("aten::clone", {flag});
+    const SlotId inverse_here = context.one("aten::clone", {inverse});
+    context.call("aten::_amp_foreach_non_finite_check_and_unscale_", {grads, found_inf, inverse_here});
     context.drop_list(grads);
+    m_.drop(inverse_here);
     m_.drop(inverse);
+    m_.drop(flag);
   }
   if (scenario_.clip_grad) clip_gradients();
   if (optimizer_) optimizer_->step(context);

@@ -53,6 +53,7 @@ class Session {
   const Program* batch_of_ = nullptr;  ///< whose batch is on the device
   SlotId target_;
   Slots kept_outputs_;     ///< `out` of the loop
+  Slots leaked_;           ///< --leak loss: the list that every loss is appended to
   SlotId scale_, growth_tracker_, found_inf_;
 };
 

@@ -15,6 +15,11 @@ constexpr auto table = std::to_array<Command>({
      "  headroom inspect gpt2.onnx --stage program --batch 1 --seq 16\n"
      "  headroom inspect gpt2.onnx --stage trace --batch 1 --seq 16 --task infer\n",
      run_inspect},
+    {"replay", on_replay, "FILE", "a recorded allocator history (PyTorch memory snapshot or JSON) under other settings",
+     "  headroom replay snapshot.pickle\n"
+     "  headroom replay snapshot.pickle --alloc-conf expandable_segments:True --alloc-conf max_split_size_mb:128\n"
+     "  headroom replay snapshot.pickle --memory 24GiB\n",
+     run_replay},
     {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",

@@ -1,6 +1,11 @@
 // The commands: thin, each one question.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "estimator/base/bytes.h"
 #include "estimator/base/diagnostic.h"
 #include "estimator/cli/options.h"
 
@@ -8,12 +13,17 @@ namespace headroom::cli {
 
 int run_estimate(const Options& o);
 int run_inspect(const Options& o);
+int run_replay(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);
 
-/// The one model file of the command. Throws Error(usage) when there is none or more.
-const std::string& model_file(const Options& o, std::string_view command);
+/// The one file that the command is about. `what` and `example` are for the message. Throws Error(usage) when there is
+/// none or more, or when -o names it.
+const std::string& one_file(const Options& o, std::string_view what, std::string_view example);
+const std::string& model_file(const Options& o);
+/// --memory. Throws Error(usage) when it is no size.
+std::optional<Bytes> memory_of(const Options& o);
 /// The scenario with the card of --gpu and --memory filled in.
 Scenario scenario_of(const Options& o);
 /// Options that are understood but not modelled yet: said as diagnostics, never silently ignored.

@@ -5,14 +5,17 @@
 #include "estimator/base/error.h"
 #include "estimator/cli/commands/commands.h"
 #include "estimator/cli/output.h"
+#include "estimator/plan/snapshot.h"
 #include "estimator/report/report.h"
 
 namespace headroom::cli {
 
 int run_estimate(const Options& o) {
-  const std::string& file = model_file(o, "estimate");
+  const std::string& file = model_file(o);
   const Scenario scenario = scenario_of(o);
-  Estimate e = estimate(file, scenario);
+  Stages stages;
+  Estimate e = estimate(file, scenario, &stages);
+  if (!o.snapshot.empty()) write_result(snapshot_of(stages, scenario), o.snapshot);
   const Diagnostics later = not_modelled_yet(scenario);
   e.diagnostics.insert(e.diagnostics.end(), later.begin(), later.end());
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "estimator/base/text.h"
@@ -44,15 +45,18 @@ int run_gpus(const Options& o) {
                          c.device.compute_major, c.device.compute_minor, c.device.sm_count, c.device.generation);
   } else {
     const bool md = o.format == "md";
+    constexpr auto line = "{:<{}} {:>10}  {:<8} {:>4}  {:<12} {}\n";
+    std::size_t names = 0;
+    for (const Card& c : cards()) names = std::max(names, c.name.size());
     out = md ? "| name | memory | compute | SMs | generation | also |\n|---|---:|---|---:|---|---|\n"
-             : fmt::format("{:<22} {:>10}  {:<8} {:>4}  {:<12} {}\n", "name", "memory", "compute", "SMs", "generation", "also");
+             : fmt::format(line, "name", names, "memory", "compute", "SMs", "generation", "also");
     for (const Card& c : cards()) {
       const std::string memory = human(c.device.total_bytes) + (c.estimated ? " ~" : "");
       const std::string compute = fmt::format("{}.{}", c.device.compute_major, c.device.compute_minor);
       out += md ? fmt::format("| {} | {} | {} | {} | {} | {} |\n", c.name, memory, compute, c.device.sm_count,
                               c.device.generation, joined(c.aliases))
-                : fmt::format("{:<22} {:>10}  {:<8} {:>4}  {:<12} {}\n", c.name, memory, compute, c.device.sm_count,
-                              c.device.generation, joined(c.aliases));
+                : fmt::format(line, c.name, names, memory, compute, c.device.sm_count, c.device.generation,
+                              joined(c.aliases));
     }
     if (!md) out += "~ estimated; sources: --format json\n";
   }

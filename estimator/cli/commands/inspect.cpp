@@ -5,6 +5,7 @@
 #include "estimator/bind/describe.h"
 #include "estimator/cli/commands/commands.h"
 #include "estimator/cli/output.h"
+#include "estimator/plan/compare.h"
 #include "estimator/plan/estimate.h"
 #include "estimator/read/describe.h"
 #include "estimator/recover/recover.h"
@@ -53,9 +54,18 @@ std::string timeline_text(const Timeline& t) {
 }  // namespace
 
 int run_inspect(const Options& o) {
-  const std::string& file = model_file(o, "inspect");
+  const std::string& file = model_file(o);
+  if (o.stage.empty() && !o.against.empty()) {
+    Stages stages;
+    estimate(file, scenario_of(o), &stages);
+    const auto histories = read_histories(o.against);
+    if (histories.empty()) throw bad_input("no events in the recording", o.against);
+    write_result(describe(compare(step_events(*stages.trace, *stages.programs[0], -1), recorded_events(histories[0])), 20),
+                 o.output);
+    return 0;
+  }
   if (o.stage.empty())
-    throw usage_error("headroom inspect wants --stage", "", "graph | shapes | program | trace | timeline");
+    throw usage_error("headroom inspect wants --stage", "", "graph | shapes | program | trace | timeline; or --against TRACE");
   const Scenario s = scenario_of(o);
   std::string out;
   if (o.stage == "graph") {

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/cli/commands/commands.h"
@@ -5,26 +7,38 @@
 
 namespace headroom::cli {
 
-const std::string& model_file(const Options& o, std::string_view command) {
+const std::string& one_file(const Options& o, std::string_view what, std::string_view example) {
   if (o.files.empty())
-    throw usage_error("headroom " + std::string(command) + " wants a model file", "",
-                      "for example: headroom " + std::string(command) + " model.onnx --batch 8");
+    throw usage_error("headroom " + o.command + " wants a " + std::string(what), "",
+                      "for example: headroom " + o.command + " " + std::string(example));
   if (o.files.size() > 1)
-    throw usage_error("headroom " + std::string(command) + " takes one model file, but got '" + printable(o.files[0]) +
+    throw usage_error("headroom " + o.command + " takes one " + std::string(what) + ", but got '" + printable(o.files[0]) +
                       "' and '" + printable(o.files[1]) + "'");
+  std::error_code none;
+  if (!o.output.empty() && std::filesystem::equivalent(o.output, o.files[0], none))
+    throw usage_error("-o would write over the " + std::string(what) + " itself", o.output, "name another file");
   return o.files[0];
+}
+
+const std::string& model_file(const Options& o) { return one_file(o, "model file", "model.onnx --batch 8"); }
+
+std::optional<Bytes> memory_of(const Options& o) {
+  if (o.memory.empty()) return std::nullopt;
+  const auto bytes = parse_size(o.memory);
+  if (!bytes || bytes->count() == 0)
+    throw usage_error("--memory wants a size with its unit, not '" + printable(o.memory) + "'", "",
+                      "for example --memory 24GiB");
+  return bytes;
 }
 
 Scenario scenario_of(const Options& o) {
   Scenario s = o.scenario;
+  if (s.sequence && !s.sequences.empty())
+    throw usage_error("--seq and --seqs exclude each other", "", "--seq: one length for all steps; --seqs: one for each");
+  if (s.leak == Leak::loss && !s.training())
+    throw usage_error("--leak loss needs a training step", "", "inference has no loss to keep");
   if (!o.gpu.empty()) s.device = card_named(o.gpu).device;
-  if (!o.memory.empty()) {
-    const auto bytes = parse_size(o.memory);
-    if (!bytes || bytes->count() == 0)
-      throw usage_error("--memory wants a size with its unit, not '" + printable(o.memory) + "'", "",
-                        "for example --memory 24GiB");
-    s.device.total_bytes = *bytes;
-  }
+  if (const auto bytes = memory_of(o)) s.device.total_bytes = *bytes;
   return s;
 }
 
