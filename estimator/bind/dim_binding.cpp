@@ -353,7 +353,7 @@ class DimBinder {
     for (const Symbol& s : symbols_) {
       if (s.bound() || s.meaning == DimMeaning::batch || s.meaning == DimMeaning::sequence) continue;
       if (s.name.empty())
-        c += " --shape " + std::string(inputs_[s.input].name) + "=" + example_shape(inputs_[s.input]);
+        c += " --shape " + std::string(inputs_[s.input].name) + "=" + times_text(example_shape(inputs_[s.input]));
       else if (!s.formula)
         c += " --dim " + s.name + "=" + (s.meaning == DimMeaning::spatial ? "64" : "16");
     }
@@ -362,14 +362,14 @@ class DimBinder {
     return c;
   }
 
-  std::string example_shape(const Input& input) const {
+  std::vector<std::int64_t> example_shape(const Input& input) const {
     std::vector<std::int64_t> shape = sizes_of(input);
     for (std::size_t axis = 0; axis < input.symbols.size(); ++axis)
       if (input.symbols[axis] >= 0) {
         const Symbol& s = symbols_[static_cast<std::size_t>(input.symbols[axis])];
         shape[axis] = s.bound() ? s.value : 16;
       }
-    return times_text(shape);
+    return shape;
   }
 
   bool has_meaning(DimMeaning meaning) const {
@@ -410,7 +410,7 @@ class DimBinder {
 
   void check_fixed(const Input& input, std::size_t axis, std::int64_t wanted, std::string_view what,
                    std::string_view option) {
-    std::vector<std::int64_t> shape = sizes_of(input);
+    std::vector<std::int64_t> shape = example_shape(input);
     const std::int64_t size = shape[axis];
     if (size == wanted) {
       fixed_.push_back({std::string(input.name) + "[" + std::to_string(axis) + "]", size,

@@ -89,6 +89,7 @@ class Parser {
   ValueDraft value_info(std::string_view message);
   DeclaredType declared_type(std::string_view message);
   void tensor_type(std::string_view message, DeclaredType& type);
+  void check_declared(const ValueDraft& value, std::string_view name) const;
   Dim dimension(std::string_view message);
   TensorData tensor(std::string_view message);
   InitializerDraft initializer(std::string_view message);
@@ -96,7 +97,8 @@ class Parser {
   OpsetImport opset(std::string_view message);
   void metadata(std::string_view message, NodeMetadata& metadata);
 
-  void locate_data(std::string_view message, std::string_view raw, bool has_typed_fields, TensorData& tensor);
+  void locate_data(std::string_view message, std::string_view raw, bool has_typed_fields, std::int64_t expected,
+                   TensorData& tensor);
   DType dtype(std::uint64_t code, std::string_view tensor_name);
   std::int64_t count_of(const TensorData& tensor) const;
   std::int64_t size_of(const TensorData& tensor) const;
@@ -434,12 +436,14 @@ OpsetImport Parser::opset(std::string_view message) {
 
 ValueDraft Parser::value_info(std::string_view message) {
   ValueDraft draft;
+  std::string_view name;
   Wire wire(message);
   Field field;
   while (wire.next(field)) {
     switch (field.key) {
       case bytes_field(onnx::ValueInfoProto::kNameFieldNumber):
-        draft.name = symbol(field.bytes);
+        name = field.bytes;
+        draft.name = symbol(name);
         break;
       case bytes_field(onnx::ValueInfoProto::kTypeFieldNumber):
         draft.type = declared_type(field.bytes);
@@ -448,7 +452,15 @@ ValueDraft Parser::value_info(std::string_view message) {
         break;
     }
   }
+  check_declared(draft, name);
   return draft;
+}
+
+void Parser::check_declared(const ValueDraft& value, std::string_view name) const {
+  for (const Dim& dim : value.type.dims)
+    if (dim.value < -1) throw bad_input("a negative dimension: " + std::to_string(dim.value), where(name), damaged_hint);
+  if (value.type.dims.size() > max_rank)
+    throw bad_input("it has " + std::to_string(value.type.dims.size()) + " dimensions", where(name), damaged_hint);
 }
 
 /// The outermost kind; dtype and shape of the tensor inside. Types may nest to any depth, so this descends in a loop.
@@ -517,7 +529,7 @@ void Parser::tensor_type(std::string_view message, DeclaredType& type) {
   }
 }
 
-/// Exporters write 0 or -1 for "any"; a negative one is unknown here.
+/// Exporters write -1 for "any".
 Dim Parser::dimension(std::string_view message) {
   using Proto = onnx::TensorShapeProto_Dimension;
   Dim dim;
@@ -526,7 +538,7 @@ Dim Parser::dimension(std::string_view message) {
   while (wire.next(field)) {
     switch (field.key) {
       case varint_field(Proto::kDimValueFieldNumber):
-        dim = {std::max<std::int64_t>(field.integer(), -1), {}};
+        dim = {field.integer(), {}};
         break;
       case bytes_field(Proto::kDimParamFieldNumber):
         dim = {-1, text(field.bytes)};
@@ -600,17 +612,18 @@ TensorData Parser::tensor(std::string_view message) {
     throw bad_input("it has " + std::to_string(dims.items().size()) + " dimensions", where(draft.name), damaged_hint);
   draft.dims = dims.kept_in(context_.kept);
   draft.dtype = dtype(dtype_code, draft.name);
+  const std::int64_t expected = size_of(draft);
   if (is_external)
     draft.where = draft.location.empty() ? TensorData::Where::nowhere : TensorData::Where::external;
   else
-    locate_data(message, raw, has_typed_fields, draft);
+    locate_data(message, raw, has_typed_fields, expected, draft);
   return draft;
 }
 
-/// Sets `where` and `bytes`. What they hold is exactly what dims and dtype ask for, or they hold nothing.
-void Parser::locate_data(std::string_view message, std::string_view raw, bool has_typed_fields, TensorData& tensor) {
+/// Sets `where` and `bytes`. What they hold is exactly what dims and dtype ask for, `expected` bytes, or they hold nothing.
+void Parser::locate_data(std::string_view message, std::string_view raw, bool has_typed_fields, std::int64_t expected,
+                         TensorData& tensor) {
   using Where = TensorData::Where;
-  const std::int64_t expected = size_of(tensor);
   if (expected == 0) {
     tensor.where = tensor.dtype == DType::string && has_typed_fields ? Where::typed : Where::raw;
   } else if (static_cast<std::uint64_t>(expected) == raw.size() && !has_typed_fields) {

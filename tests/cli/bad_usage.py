@@ -1,0 +1,56 @@
+"""Questions that are put wrongly: name, arguments, exit code, and what the error must say."""
+
+
+def bad_usage():
+    model = ["estimate", "model.onnx", "--batch", "2"]
+    usage = lambda name, arguments, *says: (name, arguments, 2, says)
+    yield "no such file", ["estimate", "modell.onnx"], 3, ["modell.onnx", "no such file", "did you mean 'model.onnx'?"]
+    yield "a folder", ["estimate", "."], 3, ["is a directory", "model.onnx"]
+    yield "a device", ["estimate", "/dev/zero"], 3, ["/dev/zero", "no regular file"]
+    yield usage("command misspelt", ["estimat", "model.onnx"], "'estimat'", "`headroom estimate`")
+    yield usage("command unknown", ["frobnicate"], "'frobnicate'", "--help")
+    yield usage("command forgotten", ["model.onnx"], "headroom estimate model.onnx")
+    yield usage("option first", ["--batch", "2", "model.onnx"], "--batch")
+    yield usage("option misspelt", [*model, "--optimiser", "adam"], "--optimiser", "--optimizer")
+    yield usage("option misspelt, with a value", [*model, "--presicion=bf16"], "--presicion", "--precision")
+    yield usage("option shortened", [*model, "--optim", "adam"], "--optim")
+    yield usage("option unknown", [*model, "--frobnicate"], "--frobnicate", "--help")
+    yield usage("option with one dash", ["estimate", "model.onnx", "-batch", "2"], "-b")
+    yield usage("option of another command", ["ops", "--batch", "2"], "--batch", "ops")
+    yield usage("value missing", ["estimate", "model.onnx", "--batch"], "--batch")
+    yield usage("value of a switch", [*model, "--clip-grad=yes"], "--clip-grad")
+    yield usage("no file", ["estimate", "--batch", "2"], "model file")
+    yield usage("two files", ["estimate", "model.onnx", "other.onnx"], "other.onnx")
+    for text in ("0", "-3", "two", "1.5", "", "99999999999999999999", "0x10", " 2", "2 "):
+        yield usage(f"--batch '{text}'", ["estimate", "model.onnx", f"--batch={text}"], "--batch")
+    yield usage("--dim without a value", [*model, "--dim", "height"], "--dim", "NAME=VALUE")
+    yield usage("--dim unknown", [*model, "--dim", "bacth=3"], "bacth", "batch")
+    yield usage("--dim against --batch", [*model, "--dim", "batch=3"], "batch", "--batch")
+    yield usage("--shape of another rank", ["estimate", "model.onnx", "--shape", "x=2x3x4"], "--shape", "x")
+    yield "--shape against the weights", ["estimate", "model.onnx", "--shape", "x=2x65"], 3, ["gemm_0", "65", "64"]
+    yield usage("--shape of an unknown input", ["estimate", "model.onnx", "--shape", "y=2x64"], "y", "x")
+    yield usage("--shape without numbers", ["estimate", "model.onnx", "--shape", "x=axb"], "--shape", "'a'")
+    yield usage("--precision unknown", [*model, "--precision", "bf61"], "bf61", "bf16")
+    yield usage("--optimizer unknown", [*model, "--optimizer", "adamW"], "adamW", "adamw")
+    yield usage("--loss unknown", [*model, "--loss", "cross_entropy"], "cross_entropy", "cross-entropy")
+    yield usage("--format unknown", [*model, "--format", "jsn"], "jsn", "json")
+    yield usage("--task unknown", [*model, "--task", "training"], "training", "train")
+    yield usage("--gpu misspelt", [*model, "--gpu", "rtx-409"], "rtx-409", "4090")
+    yield usage("--gpu unknown", [*model, "--gpu", "banana"], "banana", "headroom gpus")
+    yield usage("--gpu with terminal codes", [*model, "--gpu", "\x1b[31mred"], "\\x1B[31mred")
+    yield usage("--memory without a number", [*model, "--memory", "much"], "much", "24GiB")
+    yield usage("--memory of another unit", [*model, "--memory", "24GX"], "24GX", "24GiB")
+    yield usage("--memory negative", [*model, "--memory", "-1GiB"], "-1GiB")
+    yield usage("--memory infinite", [*model, "--memory", "inf"], "inf")
+    yield usage("--memory 0", [*model, "--memory", "0GiB"], "0GiB")
+    yield usage("--torch without a number", [*model, "--torch", "new"], "new", "2.11")
+    yield usage("--steps too many", [*model, "--steps", "100000"], "--steps", "10000")
+    yield usage("--seqs and --seq", [*model, "--seq", "8", "--seqs", "8,16"], "--seqs", "--seq")
+    yield usage("--checkpoint unknown", [*model, "--checkpoint", "block"], "block", "blocks")
+    yield usage("--alloc-conf unknown", [*model, "--alloc-conf", "expandable_segment:True"], "expandable_segment")
+    yield usage("--freeze of nothing", [*model, "--freeze", "encoder.*"], "--freeze", "encoder.*")
+    yield usage("--loss none without one", [*model, "--loss", "none"], "--loss")
+    yield usage("inspect without a stage", ["inspect", "model.onnx"], "--stage")
+    yield usage("inspect of an unknown stage", ["inspect", "model.onnx", "--stage", "grpah"], "grpah", "graph")
+    yield usage("completions without a shell", ["completions"], "bash")
+    yield usage("completions of an unknown shell", ["completions", "csh"], "bash")
