@@ -186,10 +186,9 @@ class Lifetimes {
   void place(CallIndex i, SlotId s) {
     const auto& readers = reads_[s.at()];
     const auto& open = frames(i);
-    if (r_.origin(at(i)).temporary || open.empty()) {
-      drop(readers.empty() ? i : readers.back(), {false, 0, s});
-      return;
-    }
+    if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {true, 0, s});
+    if (r_.origin(at(i)).temporary || open.empty()) return drop(readers.empty() ? i : readers.back(), {false, 0, s});
+    if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers)) return drop(last_call_of_rotary(i), {true, 0, s});
     std::size_t k = open.size() - 1;
     const auto shared = [&](std::size_t depth) {
       return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
@@ -241,6 +240,26 @@ class Lifetimes {
     const std::size_t at = source.find(call);
     return at != std::string_view::npos && source.substr(at + call.size()).starts_with(name) &&
            source.substr(at + call.size() + name.size()).starts_with(")");
+  }
+
+  /// Last call of the helper function that call i belongs to.
+  CallIndex last_call_of_function(CallIndex i) const {
+    CallIndex j = i;
+    while (at(j) + 1 < calls_.size() && r_.origin(at(j) + 1).temporary && r_.origin(at(j) + 1).node == r_.origin(at(i)).node) ++j;
+    return j;
+  }
+
+  /// A rotary embedding's frequencies and angles are locals of its forward; what cos and sin return before they are scaled
+  /// is a temporary.
+  CallIndex last_call_of_rotary(CallIndex i) const {
+    CallIndex j = i;
+    while (at(j) + 1 < calls_.size() && calls_[at(j) + 1].autocast_off && calls_[at(j) + 1].module == calls_[at(i)].module) ++j;
+    return j;
+  }
+  bool is_local_of_rotary(CallIndex i, const std::vector<CallIndex>& readers) const {
+    const std::string& op = r_.program.name_of(calls_[at(i)].op);
+    if (readers.empty() || readers.back() > last_call_of_rotary(i)) return false;
+    return op != "aten::cos" && op != "aten::sin";
   }
 
   bool is_list_of_three(const Call& c) const {

@@ -29,6 +29,7 @@ struct CallOrigin {
   int outer_frames = 0;      ///< how many innermost frames the call lies outside of (a restored dropout)
   bool effect = false;       ///< runs even if nobody reads its result
   std::string_view statement;  ///< not empty: ran in a module and a line of their own (a convolution whose node names its norm)
+  bool local = false;        ///< its results are locals of that function: gone after its last call
   bool temporary = false;    ///< its results are locals of a function the file does not show: gone after the last read
 };
 
@@ -141,6 +142,7 @@ class Recovery {
   /// Keeps the last call even if nobody reads it.
   void keep_last() { origins_of_calls_.back().effect = true; }
   void last_is_statement(std::string_view name) { origins_of_calls_.back().statement = name; }
+  void last_is_local() { origins_of_calls_.back().local = true; }
   void last_is_temporary() { origins_of_calls_.back().temporary = true; }
   /// fx names that stand for no value of the file (dropouts the exporter removed).
   SlotId slot_named(std::string_view fx_name) const;

@@ -9,6 +9,7 @@
 #include "estimator/recover/casts.h"
 #include "estimator/recover/convolution.h"
 #include "estimator/recover/fx_call.h"
+#include "estimator/recover/modules/t5.h"
 
 namespace headroom::recovery {
 
@@ -90,8 +91,9 @@ void linear(Recovery& r, const FxCall& c) {
   const Dims in = x.valid() ? r.dims(x) : Dims{};
   const Dims& out = r.dims(c.result());
   const std::int64_t columns = in.empty() ? 1 : in.back(), rows = out.empty() ? 1 : out.back();
-  r.emit("aten::linear",
-         {c.tensor(r, 0), c.parameter(r, 1, {rows, columns}), c.parameter(r, 2, {rows})}, c.result());
+  const Arg weight = c.parameter(r, 1, {rows, columns});
+  const SlotId input = cast_before_linear(r, c.tensor(r, 0), weight);
+  r.emit("aten::linear", {input, weight, c.parameter(r, 2, {rows})}, c.result());
 }
 
 void addmm(Recovery& r, const FxCall& c) {
@@ -542,6 +544,9 @@ void plan_text(Recovery& r) {
       r.claim({at, reads_of(*a), [&r, a = *a, result] { call_attention(r, a, result); }});
       continue;
     }
+    // A node that the optimiser merged with others does more than the text of the last of them says.
+    const bool merged = !r.graph.node(at).metadata.rewriter_rule.empty();
+    if (!rule && merged) continue;
     const Reads reads = rule ? rule->plan(r, *call) : read_all(r, *call);
     if (!reads) continue;
     for (const NodeIndex n : group.nodes) r.set_owned(n);

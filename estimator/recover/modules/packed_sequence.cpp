@@ -38,9 +38,12 @@ void emit_test(Recovery& r, ValueId positions, std::int64_t batch, std::int64_t 
   const SlotId all = call("aten::expand", {ids, Dims{batch, -1}}, "packed.position_ids");
   const SlotId head = call("aten::slice.Tensor", {all, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}}, "packed.head");
   const SlotId before = call("aten::sub.Tensor", {head, std::int64_t{1}}, "packed.before");
+  r.last_is_local();
   const SlotId steps = call("aten::diff", {all, std::int64_t{1}, std::int64_t{-1}, before}, "packed.steps");
+  r.last_is_local();
   const SlotId breaks = call("aten::ne.Scalar", {steps, std::int64_t{1}}, "packed.breaks");
   const SlotId count = call("aten::cumsum", {breaks, std::int64_t{-1}}, "packed.count");
+  r.last_is_local();
   const SlotId last = call("aten::select.int", {count, std::int64_t{1}, std::int64_t{-1}}, "packed.last");
   const SlotId none = call("aten::eq.Scalar", {last, std::int64_t{0}}, "packed.none");
   call("aten::all", {none}, "packed.all");

@@ -1,6 +1,7 @@
 // nn.Linear and transformers' Conv1D.
 #include <array>
 
+#include "estimator/recover/modules/t5.h"
 #include "estimator/recover/patterns/patterns.h"
 
 namespace headroom::recovery {
@@ -27,7 +28,8 @@ void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool r
              // A stored [K, N] weight is eager's [N, K] one, transposed by folding.
              const SlotId w = r.parameters.stored(weight, reversed);
              r.parameters.name_weight_of(w, r.path());
-             r.emit("aten::linear", {r.tensor(x), w, bias.valid() ? Arg(r.tensor(bias)) : Arg(Unset{})});
+             const SlotId input = cast_before_linear(r, r.tensor(x), w);
+             r.emit("aten::linear", {input, w, bias.valid() ? Arg(r.tensor(bias)) : Arg(Unset{})});
            }});
 }
 

@@ -56,7 +56,8 @@ std::vector<SlotId> parameters_of(Recovery& r, NodeIndex n, std::size_t l, std::
   for (std::int64_t d = 0; d < directions; ++d) {
     const std::string tail = "_l" + std::to_string(l) + (d ? "_reverse" : "");
     const auto named = [&](const std::string& leaf, ValueId packed, Dims dims) {
-      const ValueId source = directions == 1 ? stored_source(g, packed) : ValueId{};
+      ValueId source = g.named(module + leaf + tail);
+      if (!source.valid() && directions == 1) source = stored_source(g, packed);
       const bool of_module = source.valid() && !is_anonymous(g.name(source)) && g.dims(source) == dims;
       const SlotId s = of_module ? r.parameters.stored(source)
                                  : r.parameters.restored(module + leaf + tail, std::move(dims), DType::f32, false, beside);
