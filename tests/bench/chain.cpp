@@ -30,8 +30,7 @@ class Chain {
   void add_block(const std::string& block) {
     const std::string scope = "layers." + block, residual = last_;
     node("LayerNormalization", scope + ".norm", "torch.nn.modules.normalization.LayerNorm", "layer_norm.default",
-         "layer_norm_" + block, {last_, weight(scope + ".norm.weight", {64}), weight(scope + ".norm.bias", {64})},
-         ", [64]");
+         "layer_norm_" + block, {last_, weight(scope + ".norm.weight", {64}), weight(scope + ".norm.bias", {64})}, "[64]");
     linear(scope + ".up", "up_" + block);
     node("Relu", scope + ".act", "torch.nn.modules.activation.ReLU", "relu.default", "relu_" + block, {last_});
     linear(scope + ".down", "down_" + block);
@@ -62,7 +61,7 @@ class Chain {
 
   onnx::NodeProto& node(const std::string& op, const std::string& scope, const std::string& module,
                         const std::string& target, const std::string& fx, std::initializer_list<std::string> inputs,
-                        const std::string& more_arguments = "") {
+                        const std::string& second_argument = "") {
     onnx::NodeProto& n = *graph_.add_node();
     n.set_op_type(op);
     n.set_name("node_" + fx);
@@ -70,6 +69,7 @@ class Chain {
     for (const auto& input : inputs) {
       n.add_input(input);
       arguments += (arguments.empty() ? "%" : ", %") + input;
+      if (n.input_size() == 1 && !second_argument.empty()) arguments += ", " + second_argument;
     }
     n.add_output(fx);
     const auto metadata = [&n](const char* key, const std::string& value) {
@@ -79,7 +79,7 @@ class Chain {
     };
     metadata("pkg.torch.onnx.class_hierarchy", "['model.Model', 'model.Block', '" + module + "', 'aten." + target + "']");
     metadata("pkg.torch.onnx.fx_node", "%" + fx + " : [num_users=1] = call_function[target=torch.ops.aten." + target +
-                                           "](args = (" + arguments + more_arguments + "), kwargs = {})");
+                                           "](args = (" + arguments + "), kwargs = {})");
     metadata("pkg.torch.onnx.name_scopes", "['', 'layers', '" + scope + "', '" + fx + "']");
     metadata("pkg.torch.onnx.stack_trace",
              "File \"model.py\", line 21, in forward\n    x = block(x)\n"
