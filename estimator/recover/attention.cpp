@@ -151,7 +151,11 @@ ValueId before_repetition(const GraphView& g, ValueId v) {
 }  // namespace
 
 void find_grouped_heads(Recovery& r, Attention& a) {
-  if (a.mask.mask.valid()) return;
+  if (a.mask.mask.valid()) {
+    // A bias of zeros is made with the query's dtype.
+    if (is_filled(r.graph, a.mask.mask)) r.made_like.try_emplace(a.mask.mask, a.query);
+    return;
+  }
   const GraphView& g = r.graph;
   const ValueId key = before_repetition(g, a.key), value = before_repetition(g, a.value);
   if (!key.valid() || !value.valid() || g.dims(key).size() != 4 || g.dims(value).size() != 4) return;

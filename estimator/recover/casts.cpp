@@ -27,6 +27,8 @@ bool is_norm(std::string_view path, std::string_view class_name) {
 Arg stream_dtype_for(Recovery& r, DType stored) {
   if (stored != DType::f32 || r.mode.low_precision_file) return stored;
   if (is_rotary(r.path(), r.origins.module_class(r.node()))) return stored;
+  if (const auto it = r.made_like.find(r.graph.resolve(r.out())); it != r.made_like.end() && r.has_slot(it->second))
+    return DTypeOf{r.tensor(it->second)};
   return stream_dtype(r);
 }
 

@@ -80,12 +80,23 @@ class Lifetimes {
   static std::size_t at(CallIndex i) { return static_cast<std::size_t>(i); }
   const std::vector<OpenFrame>& frames(CallIndex i) const { return frames_[at(i)]; }
 
+  /// The node itself, or, for one that the optimiser made without a trace (a merged Split), the first that reads it.
+  NodeIndex with_trace(NodeIndex n) const {
+    if (!r_.origins.has_text() || !r_.graph.node(n).metadata.stack_trace.empty()) return n;
+    for (const ValueId o : r_.graph.node(n).outputs)
+      if (o.valid())
+        for (const NodeIndex reader : r_.graph.readers(o))
+          if (!r_.graph.node(reader).metadata.stack_trace.empty()) return reader;
+    return n;
+  }
+
   /// Frames of a call as its node's metadata tells them, without identities.
   std::vector<OpenFrame> described(std::size_t call) {
     const CallOrigin& origin = r_.origin(call);
-    const auto scopes = r_.origins.scopes(origin.node);
+    const NodeIndex told = with_trace(origin.node);
+    const auto scopes = r_.origins.scopes(told);
     std::vector<OpenFrame> out;
-    const std::vector<Frame> trace = parse_frames(r_.graph.node(origin.node).metadata.stack_trace);
+    const std::vector<Frame> trace = parse_frames(r_.graph.node(told).metadata.stack_trace);
     if (trace.empty()) {
       for (const std::string_view s : scopes) out.push_back({0, {}, "forward", s, {}, {}});
     } else {
@@ -222,7 +233,7 @@ class Lifetimes {
     // Several values of one statement take its names in order.
     const std::size_t order = taken_[{home.id, segment->first}]++;
     const std::string_view name = segment->names[std::min(order, segment->names.size() - 1)];
-    if (is_appended(home.source, name)) return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+    if (order < segment->names.size() && is_appended(home.source, name)) return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
     const auto& bound = run.bindings[name];
     for (auto it = std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
          it != bound.end(); ++it) {
@@ -300,6 +311,26 @@ class Lifetimes {
 
 }  // namespace
 
-void find_lifetimes(Recovery& r) { Lifetimes(r).run(); }
+namespace {
+
+/// Without source lines it cannot be told how long a branch's result keeps its name: at most one value that several calls
+/// read is alive longer than said.
+void say_lifetimes_by_scope(Recovery& r) {
+  const GraphView& g = r.graph;
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const ValueId v = g.output(static_cast<NodeIndex>(i));
+    if (v.valid() && is_float(g.value(v).dtype) && g.readers(v).size() > 1) largest = std::max(largest, g.value(v).count());
+  }
+  r.diagnose("lifetime-by-scope", Severity::info, "the file has no source lines; values live as long as their modules' scopes tell",
+             bytes_of(DType::f32, largest));
+}
+
+}  // namespace
+
+void find_lifetimes(Recovery& r) {
+  Lifetimes(r).run();
+  if (!r.origins.has_text()) say_lifetimes_by_scope(r);
+}
 
 }  // namespace headroom::recovery

@@ -79,6 +79,8 @@ class Recovery {
   }
   /// The packed-sequence test of transformers runs once, whatever the number of layers.
   bool packed_test_planned = false;
+  /// Tensors made of numbers that take the dtype of another value (`dtype=query.dtype`).
+  std::unordered_map<ValueId, ValueId> made_like;
   bool merges_equal_vectors = false;
   /// Masks decided so far: what is passed for them, and whether the call is causal.
   std::unordered_map<ValueId, std::pair<ValueId, bool>> decided_masks;
