@@ -30,6 +30,9 @@ constexpr std::array<Unit, 15> units = {{{"", 1},
                                          {"tb", 1e12},
                                          {"pib", 1125899906842624.0}}};
 
+char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+/// Letters that differ in their case only are equal.
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
@@ -38,7 +41,7 @@ int edit_distance(std::string_view a, std::string_view b) {
     row[0] = static_cast<int>(i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const int up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (lowered(a[i - 1]) != lowered(b[j - 1]))});
       diagonal = up;
     }
   }
@@ -108,8 +111,7 @@ std::optional<Bytes> parse_size(std::string_view text) {
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (ec != std::errc{} || !(v >= 0)) return std::nullopt;
   std::string unit(trim(text.substr(static_cast<std::size_t>(end - text.data()))));
-  std::transform(unit.begin(), unit.end(), unit.begin(),
-                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  std::transform(unit.begin(), unit.end(), unit.begin(), lowered);
   for (const Unit& u : units)
     if (u.name == unit) {
       const double bytes = v * u.factor;

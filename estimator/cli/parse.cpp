@@ -38,7 +38,10 @@ po::options_description description_of(const Command& command) {
   std::vector<std::string> known;
   for (const Flag& f : flags())
     if (f.on & command.bit) known.emplace_back(long_name(f));
-  if (find_flag(name))
+  const Flag* known_flag = find_flag(name);
+  if (known_flag && (known_flag->on & command.bit))
+    throw usage_error("options have two dashes", "-" + printable(name), "did you mean --" + name + "?");
+  if (known_flag)
     throw usage_error("--" + printable(name) + " does not belong to `headroom " + std::string(command.name) + "`", "",
                       "`headroom " + std::string(command.name) + " --help` lists what does");
   const auto near = nearest(name, known);
@@ -72,7 +75,9 @@ Options parse(const std::vector<std::string>& arguments) {
     const auto near = nearest(arguments[0], names);
     const bool file = arguments[0].ends_with(".onnx");
     throw usage_error("there is no command '" + printable(arguments[0]) + "'", "",
-                      file          ? "did you mean `headroom estimate " + printable(arguments[0]) + "`?"
+                      arguments[0].starts_with('-')
+                          ? "the command stands first: headroom estimate model.onnx --batch 8"
+                      : file         ? "did you mean `headroom estimate " + printable(arguments[0]) + "`?"
                       : near.empty() ? "`headroom --help` lists the commands"
                                      : "did you mean `headroom " + std::string(near) + "`?");
   }

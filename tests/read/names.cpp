@@ -60,7 +60,7 @@ TEST_CASE("a value that nothing provides: the node, its operator and a near name
   CHECK(contains(error, "'conv_aut'"));
   CHECK(contains(error, "did you mean 'conv_out'?"));
   CHECK(contains(failure(model(graph({node("Relu", {"x"}, {"y"})}, {"x"}, {"nothing_like_it"}))),
-                 "no node makes the graph's output 'nothing_like_it'"));
+                 "the graph has the output 'nothing_like_it'"));
 }
 
 TEST_CASE("a node without a name is told by its position") {
