@@ -66,7 +66,8 @@ namespace {
 bool is_filled(const GraphView& g, ValueId v) {
   if (g.dims(v).size() != 4) return false;
   const NodeIndex n = g.producer(v);
-  return g.is(n, "ConstantOfShape") || (g.is(n, "Expand") && g.value(g.input(n, 0)).count() == 1 && g.number(g.input(n, 0)));
+  return g.is(n, "ConstantOfShape") ||
+         (g.is(n, "Expand") && g.value(g.input(n, 0)).count() == 1 && g.number(g.input(n, 0)));
 }
 
 MaskArgument decide_mask(Recovery& r, ValueId mask) {
@@ -99,7 +100,8 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     out.causal = true;
     if (given && std::exchange(r.mask_input_ignored, true) == false) {
       r.diagnose("mask-input-ignored", Severity::info,
-                 "the export needs an attention mask, the run is taken not to pass one (is_causal)", mask_bytes(g, mask));
+                 "the export needs an attention mask, the run is taken not to pass one (is_causal)",
+                 mask_bytes(g, mask));
     }
     plan_packed_sequence_test(r, mask);
     return out;
@@ -140,9 +142,12 @@ ValueId before_repetition(const GraphView& g, ValueId v) {
   for (int steps = 0; steps < 7 && n != no_node; ++steps) {
     const std::string_view op = g.op(n);
     if (op == "Unsqueeze") return expanded && reshaped ? g.input(n, 0) : ValueId{};
-    if (op == "Expand") expanded = true;
-    else if (op == "Reshape") reshaped = true;
-    else if (op != "Slice" && op != "Transpose" && op != "Identity") return {};
+    if (op == "Expand")
+      expanded = true;
+    else if (op == "Reshape")
+      reshaped = true;
+    else if (op != "Slice" && op != "Transpose" && op != "Identity")
+      return {};
     n = g.producer(g.input(n, 0));
   }
   return {};

@@ -11,11 +11,11 @@ namespace headroom::recovery {
 
 /// What a mask is made of, walked back through the graph.
 struct MaskOrigin {
-  bool learned = false;      ///< a floating-point parameter of rank two or more
-  bool causal = false;       ///< a comparison of two ranges of positions, or a triangle
-  bool window = false;       ///< `>` of two ranges of positions
-  bool comparison = false;   ///< another comparison of two tensors, or a constant tensor of a shape
-  bool activation = false;   ///< results of layers
+  bool learned = false;     ///< a floating-point parameter of rank two or more
+  bool causal = false;      ///< a comparison of two ranges of positions, or a triangle
+  bool window = false;      ///< `>` of two ranges of positions
+  bool comparison = false;  ///< another comparison of two tensors, or a constant tensor of a shape
+  bool activation = false;  ///< results of layers
   bool constant_fill = false;
   std::vector<ValueId> inputs;  ///< graph inputs
 };

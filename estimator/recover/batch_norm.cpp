@@ -12,7 +12,8 @@ SlotId call_batch_norm(Recovery& r, SlotId x, const BatchNormOperands& o, std::s
     if (r.options.training) r.effect("aten::add_.Tensor", {counter, std::int64_t{1}});
   }
   return r.call("aten::batch_norm",
-                {x, o.weight, o.bias, o.mean, o.variance, r.options.training, o.momentum, o.epsilon, true}, std::move(name));
+                {x, o.weight, o.bias, o.mean, o.variance, r.options.training, o.momentum, o.epsilon, true},
+                std::move(name));
 }
 
 }  // namespace headroom::recovery

@@ -11,8 +11,8 @@ struct BatchNormOperands {
   double epsilon = 1e-5;
 };
 
-/// Calls batch_norm on `x` as nn.BatchNorm does in the mode asked for; in training the module's counter, which no export
-/// holds, is restored and counted up first.
+/// Calls batch_norm on `x` as nn.BatchNorm does in the mode asked for; in training the module's counter, which no
+/// export holds, is restored and counted up first.
 SlotId call_batch_norm(Recovery& r, SlotId x, const BatchNormOperands& operands, std::string name);
 
 }  // namespace headroom::recovery

@@ -8,9 +8,8 @@ namespace headroom::recovery {
 namespace {
 
 bool contains_ignoring_case(std::string_view text, std::string_view lower_word) {
-  const auto it = std::search(text.begin(), text.end(), lower_word.begin(), lower_word.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;
-  });
+  const auto it = std::search(text.begin(), text.end(), lower_word.begin(), lower_word.end(),
+                              [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
   return it != text.end();
 }
 

@@ -5,8 +5,8 @@
 
 namespace headroom::recovery {
 
-/// The dtype argument of a tensor that a float32 file makes from nothing: float32 stands for the module's own dtype (masks,
-/// noise are made in the stream's), except inside a rotary embedding, which computes in float32.
+/// The dtype argument of a tensor that a float32 file makes from nothing: float32 stands for the module's own dtype
+/// (masks, noise are made in the stream's), except inside a rotary embedding, which computes in float32.
 Arg stream_dtype_for(Recovery& r, DType stored);
 
 /// The dtype that the module's activations have: that of its parameters.

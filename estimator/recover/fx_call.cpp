@@ -128,10 +128,14 @@ Arg FxCall::parameter(Recovery& r, std::size_t i, const Dims& dims) const {
 
 Arg FxCall::convert(Recovery& r, const FxArg& a) const {
   switch (a.kind) {
-    case FxArg::Kind::none: return None{};
-    case FxArg::Kind::integer: return a.integer;
-    case FxArg::Kind::real: return a.real;
-    case FxArg::Kind::boolean: return a.integer != 0;
+    case FxArg::Kind::none:
+      return None{};
+    case FxArg::Kind::integer:
+      return a.integer;
+    case FxArg::Kind::real:
+      return a.real;
+    case FxArg::Kind::boolean:
+      return a.integer != 0;
     case FxArg::Kind::word: {
       if (a.text == "cpu" || a.text.starts_with("cuda") || a.text == "torch.strided") return Unset{};
       const DType dtype = dtype_named(a.text);

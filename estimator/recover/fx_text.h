@@ -15,9 +15,9 @@ struct FxArg {
     reference,  ///< `text` is the name without %
     integer,
     real,
-    boolean,    ///< `integer` is 0 or 1
-    word,       ///< torch.float32, cpu, a quoted string (without quotes)
-    list,       ///< `items`; tuples too
+    boolean,  ///< `integer` is 0 or 1
+    word,     ///< torch.float32, cpu, a quoted string (without quotes)
+    list,     ///< `items`; tuples too
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;

@@ -116,9 +116,7 @@ bool GraphView::reads(NodeIndex n, ValueId v) const {
   return false;
 }
 
-std::optional<double> GraphView::number(ValueId v) const {
-  return v.valid() ? value(v).number() : std::nullopt;
-}
+std::optional<double> GraphView::number(ValueId v) const { return v.valid() ? value(v).number() : std::nullopt; }
 
 const std::vector<std::int64_t>* GraphView::integers(ValueId v) const {
   if (!v.valid()) return nullptr;

@@ -47,7 +47,8 @@ class InPlace {
     return s ? *s : SlotId{};
   }
   std::string_view maker(SlotId s) const {
-    return made_by_[s.at()] < 0 ? std::string_view{} : program_.name_of(program_.calls[static_cast<std::size_t>(made_by_[s.at()])].op);
+    return made_by_[s.at()] < 0 ? std::string_view{}
+                                : program_.name_of(program_.calls[static_cast<std::size_t>(made_by_[s.at()])].op);
   }
   void rename(std::size_t i, const std::string& op) { program_.calls[i].op = r_.builder.op(op); }
 
@@ -65,7 +66,8 @@ class InPlace {
       const bool module = contains(r_.origins.module_class(n), "activation");
       if (!module && !line.empty() && !contains(line, "self.act") && !contains(r_.origins.module_class(n), "torch.nn"))
         return contains(line, "inplace=True") || contains(line, "relu_(");
-      if (contains(classes, "SqueezeExcitation") || contains(classes, "transformers.") || contains(classes, "diffusers."))
+      if (contains(classes, "SqueezeExcitation") || contains(classes, "transformers.") ||
+          contains(classes, "diffusers."))
         return false;
       if (contains(classes, "torchvision.models")) return after_norm || after_conv || after_sum;
     }
@@ -78,7 +80,10 @@ class InPlace {
     if (!x.valid() || made_by_[x.at()] < 0 || r_.parameters.is_parameter(x)) return false;
     const NodeIndex n = r_.origin(i).node;
     if (!r_.has_result_dims_of_first(n)) return false;
-    const char sign = op == "aten::add.Tensor" ? '+' : op == "aten::mul.Tensor" ? '*' : op == "aten::sub.Tensor" ? '-' : '/';
+    const char sign = op == "aten::add.Tensor"   ? '+'
+                      : op == "aten::mul.Tensor" ? '*'
+                      : op == "aten::sub.Tensor" ? '-'
+                                                 : '/';
     if (r_.origins.has_text()) {
       const std::string_view line = r_.origins.source_line(n);
       if (parse_statement(line).augmented != sign) return false;

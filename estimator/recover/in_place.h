@@ -5,8 +5,8 @@
 
 namespace headroom::recovery {
 
-/// Turns calls into their in-place forms: `x += y` by its source line; activations of the common convolutional libraries
-/// after a norm or convolution; in files without lines, a batch norm's result that only one addition reads.
+/// Turns calls into their in-place forms: `x += y` by its source line; activations of the common convolutional
+/// libraries after a norm or convolution; in files without lines, a batch norm's result that only one addition reads.
 void find_in_place_calls(Recovery& r);
 
 }  // namespace headroom::recovery

@@ -146,7 +146,8 @@ constexpr std::array list{
 KeywordArgumentList keyword_arguments() { return {list.data(), list.data() + list.size()}; }
 
 std::optional<std::size_t> keyword_position(std::string_view target, std::string_view keyword) {
-  if (keyword == "device" || keyword == "layout" || keyword == "pin_memory" || keyword == "generator") return std::nullopt;
+  if (keyword == "device" || keyword == "layout" || keyword == "pin_memory" || keyword == "generator")
+    return std::nullopt;
   const auto it = std::lower_bound(list.begin(), list.end(), target,
                                    [](const KeywordArguments& k, std::string_view t) { return k.target < t; });
   if (it == list.end() || it->target != target) return std::nullopt;

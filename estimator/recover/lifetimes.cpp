@@ -18,9 +18,7 @@ struct OpenFrame {
   std::int32_t id = 0;  ///< of this run of the function
   std::string_view file, function, scope, line, source;
 
-  bool same_code(const OpenFrame& o) const {
-    return file == o.file && function == o.function && scope == o.scope;
-  }
+  bool same_code(const OpenFrame& o) const { return file == o.file && function == o.function && scope == o.scope; }
 };
 
 /// The calls that one execution of a line makes.
@@ -121,13 +119,15 @@ class Lifetimes {
     std::int32_t next_id = 0;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const std::vector<OpenFrame>* before = i ? &frames_[i - 1] : nullptr;
-      if (i && r_.origin(i).node == r_.origin(i - 1).node && r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
+      if (i && r_.origin(i).node == r_.origin(i - 1).node &&
+          r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
           r_.origin(i).statement == r_.origin(i - 1).statement) {
         frames_[i] = *before;
         continue;
       }
       std::vector<OpenFrame> now = described(i);
-      const bool generated = !now.empty() && (now[0].file.starts_with("<eval") || now[0].file.starts_with("runtime_assert"));
+      const bool generated =
+          !now.empty() && (now[0].file.starts_with("<eval") || now[0].file.starts_with("runtime_assert"));
       if (generated && before) {
         // Code that the exporter made: the frames around it are those already open.
         const auto scopes = r_.origins.scopes(r_.origin(i).node);
@@ -159,8 +159,8 @@ class Lifetimes {
         run.last = static_cast<CallIndex>(i);
         const bool inner = k + 1 < open.size();
         const std::int32_t child = inner ? open[k + 1].id : -1;
-        const std::size_t kind = inner ? hash_without_indices(open[k + 1].scope)
-                                       : static_cast<std::size_t>(calls_[i].op.index) + 1;
+        const std::size_t kind =
+            inner ? hash_without_indices(open[k + 1].scope) : static_cast<std::size_t>(calls_[i].op.index) + 1;
         if (!run.segments.empty()) {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
@@ -221,8 +221,8 @@ class Lifetimes {
     });
     const bool no_source = home.source.empty();
     const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
-      return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
-    });
+                           return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
+                         });
     if (same_statement && !in_list) return drop(last_use, {false, 0, s});
     if (segment->names.empty()) {
       if (no_source && (in_list || several_calls_read(readers, k))) {
@@ -233,9 +233,11 @@ class Lifetimes {
     // Several values of one statement take its names in order.
     const std::size_t order = taken_[{home.id, segment->first}]++;
     const std::string_view name = segment->names[std::min(order, segment->names.size() - 1)];
-    if (order < segment->names.size() && is_appended(home.source, name)) return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+    if (order < segment->names.size() && is_appended(home.source, name))
+      return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
     const auto& bound = run.bindings[name];
-    for (auto it = std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
+    for (auto it =
+             std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
          it != bound.end(); ++it) {
       const Segment& again = run.segments[*it];
       if (again.first <= made) continue;
@@ -256,15 +258,19 @@ class Lifetimes {
   /// Last call of the helper function that call i belongs to.
   CallIndex last_call_of_function(CallIndex i) const {
     CallIndex j = i;
-    while (at(j) + 1 < calls_.size() && r_.origin(at(j) + 1).temporary && r_.origin(at(j) + 1).node == r_.origin(at(i)).node) ++j;
+    while (at(j) + 1 < calls_.size() && r_.origin(at(j) + 1).temporary &&
+           r_.origin(at(j) + 1).node == r_.origin(at(i)).node)
+      ++j;
     return j;
   }
 
-  /// A rotary embedding's frequencies and angles are locals of its forward; what cos and sin return before they are scaled
-  /// is a temporary.
+  /// A rotary embedding's frequencies and angles are locals of its forward; what cos and sin return before they are
+  /// scaled is a temporary.
   CallIndex last_call_of_rotary(CallIndex i) const {
     CallIndex j = i;
-    while (at(j) + 1 < calls_.size() && calls_[at(j) + 1].autocast_off && calls_[at(j) + 1].module == calls_[at(i)].module) ++j;
+    while (at(j) + 1 < calls_.size() && calls_[at(j) + 1].autocast_off &&
+           calls_[at(j) + 1].module == calls_[at(i)].module)
+      ++j;
     return j;
   }
   bool is_local_of_rotary(CallIndex i, const std::vector<CallIndex>& readers) const {
@@ -313,16 +319,18 @@ class Lifetimes {
 
 namespace {
 
-/// Without source lines it cannot be told how long a branch's result keeps its name: at most one value that several calls
-/// read is alive longer than said.
+/// Without source lines it cannot be told how long a branch's result keeps its name: at most one value that several
+/// calls read is alive longer than said.
 void say_lifetimes_by_scope(Recovery& r) {
   const GraphView& g = r.graph;
   std::int64_t largest = 0;
   for (std::size_t i = 0; i < g.size(); ++i) {
     const ValueId v = g.output(static_cast<NodeIndex>(i));
-    if (v.valid() && is_float(g.value(v).dtype) && g.readers(v).size() > 1) largest = std::max(largest, g.value(v).count());
+    if (v.valid() && is_float(g.value(v).dtype) && g.readers(v).size() > 1)
+      largest = std::max(largest, g.value(v).count());
   }
-  r.diagnose("lifetime-by-scope", Severity::info, "the file has no source lines; values live as long as their modules' scopes tell",
+  r.diagnose("lifetime-by-scope", Severity::info,
+             "the file has no source lines; values live as long as their modules' scopes tell",
              bytes_of(DType::f32, largest));
 }
 

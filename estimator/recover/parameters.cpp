@@ -32,16 +32,31 @@ bool is_anonymous(std::string_view name) {
 }
 
 bool is_buffer_name(std::string_view name) {
-  constexpr std::array exact = {"running_mean",     "running_var", "num_batches_tracked",     "inv_freq",
-                                "position_ids",     "anchors",     "relative_position_index", "relative_coords_table",
-                                "original_inv_freq", "attn_mask",  "bias_mask",               "masked_bias",
-                                "token_type_ids",   "mask",        "pe",                      "freqs",
-                                "cos_cached",       "sin_cached",  "inv_timescales"};
+  constexpr std::array exact = {"running_mean",
+                                "running_var",
+                                "num_batches_tracked",
+                                "inv_freq",
+                                "position_ids",
+                                "anchors",
+                                "relative_position_index",
+                                "relative_coords_table",
+                                "original_inv_freq",
+                                "attn_mask",
+                                "bias_mask",
+                                "masked_bias",
+                                "token_type_ids",
+                                "mask",
+                                "pe",
+                                "freqs",
+                                "cos_cached",
+                                "sin_cached",
+                                "inv_timescales"};
   const std::string_view l = leaf(name);
   return std::find(exact.begin(), exact.end(), l) != exact.end() || l.ends_with("_mask");
 }
 
-ParameterTable::ParameterTable(const GraphView& graph, const Origins& origins, Program& program, ProgramBuilder& builder)
+ParameterTable::ParameterTable(const GraphView& graph, const Origins& origins, Program& program,
+                               ProgramBuilder& builder)
     : graph_(graph), origins_(origins), program_(program), builder_(builder) {
   std::int64_t place = 0;
   for (const Initializer* i : graph.initializers()) place_.emplace(i->value, place++);
@@ -72,7 +87,8 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   p.dtype = graph_.value(v).dtype;
   const bool anonymous = is_anonymous(p.name) || p.name.find('.') == std::string::npos;
   p.buffer = !is_float(p.dtype) || is_buffer_name(p.name) || !init;
-  // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each product.
+  // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each
+  // product.
   if (anonymous && origins_.has_text()) p.buffer = true;
   p.trainable = !p.buffer;
   // Folding lists its new weights last: their place is where they are used.
@@ -88,7 +104,8 @@ SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
   const std::string_view module = parent(name);
   const std::string_view called = leaf(name);
   const auto holds = [](std::string_view outer, std::string_view inner) {
-    return inner.starts_with(outer) && inner.size() > outer.size() && (inner[outer.size()] == '.' || inner[outer.size()] == '_');
+    return inner.starts_with(outer) && inner.size() > outer.size() &&
+           (inner[outer.size()] == '.' || inner[outer.size()] == '_');
   };
   const bool own = path == module || module.empty() || path.empty() || is_anonymous(name) || is_buffer_name(name) ||
                    holds(module, path) || holds(path, module);
@@ -223,11 +240,12 @@ void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
   for (const Initializer* i : graph_.initializers()) {
     const std::string_view name = graph_.name(i->value);
     // A fold of a batch norm makes "conv1.weight_bias": no parameter of the module.
-    const bool of_module = name.find('.') != std::string_view::npos && !is_anonymous(name) && !name.ends_with("weight_bias");
+    const bool of_module =
+        name.find('.') != std::string_view::npos && !is_anonymous(name) && !name.ends_with("weight_bias");
     if (of_module && !by_value_.contains(i->value)) stored(i->value);
   }
-  // Place in named_parameters(): the file's order; what the file no longer lists stands with its module's siblings, else
-  // where it is first used.
+  // Place in named_parameters(): the file's order; what the file no longer lists stands with its module's siblings,
+  // else where it is first used.
   struct Place {
     std::int64_t initializer;
     int side;  // 0: before the initializer, 1: it, 2: after

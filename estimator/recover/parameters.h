@@ -20,10 +20,11 @@ class ParameterTable {
  public:
   ParameterTable(const GraphView& graph, const Origins& origins, Program& program, ProgramBuilder& builder);
 
-  /// The stored vector `v`, read in module `path`: files that merge equal vectors name one, so that another module's name
-  /// on it means a vector of its own.
+  /// The stored vector `v`, read in module `path`: files that merge equal vectors name one, so that another module's
+  /// name on it means a vector of its own.
   SlotId stored_in(ValueId v, std::string_view path);
-  /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional weight.
+  /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional
+  /// weight.
   SlotId stored(ValueId v, bool reversed = false);
   /// Gives a weight that folding has renamed its module's name for it.
   void name_weight_of(SlotId slot, std::string_view module_path);
@@ -41,7 +42,9 @@ class ParameterTable {
   /// A known tensor that eager makes of Python numbers; neither parameter nor trainable.
   SlotId constant(ValueId v);
 
-  bool is_parameter(SlotId slot) const { return slot.valid() && slot.at() < entry_of_.size() && entry_of_[slot.at()] >= 0; }
+  bool is_parameter(SlotId slot) const {
+    return slot.valid() && slot.at() < entry_of_.size() && entry_of_[slot.at()] >= 0;
+  }
   const Parameter& at(SlotId slot) const { return entries_[static_cast<std::size_t>(entry_of_[slot.at()])].parameter; }
   void set_buffer(SlotId slot);
   /// The first trainable floating-point parameter: its dtype is that of the module's stream.
@@ -61,7 +64,7 @@ class ParameterTable {
     Parameter parameter;
     std::int64_t initializer = -1;  ///< place in the file's list
     SlotId beside;
-    bool certain = false;           ///< the module has it even if no call reads it
+    bool certain = false;  ///< the module has it even if no call reads it
     bool first = false;
   };
   SlotId add(Entry entry);
@@ -73,11 +76,11 @@ class ParameterTable {
   Program& program_;
   ProgramBuilder& builder_;
   std::deque<Entry> entries_;
-  std::vector<std::int32_t> entry_of_;               ///< by SlotId
+  std::vector<std::int32_t> entry_of_;  ///< by SlotId
   std::unordered_map<ValueId, SlotId> by_value_;
   std::unordered_map<std::string, SlotId> by_reference_;
   std::unordered_map<ValueId, std::int64_t> place_;
-  std::unordered_map<std::string, SlotId> split_;    ///< merged vectors, by the name they have got back
+  std::unordered_map<std::string, SlotId> split_;  ///< merged vectors, by the name they have got back
   mutable std::unordered_map<std::string, ValueId> mangled_;
 };
 

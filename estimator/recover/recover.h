@@ -11,8 +11,8 @@ struct RecoverOptions {
 };
 
 /// Recovers the ATen calls that eager PyTorch makes for the module which `graph` was exported from, from the export's
-/// metadata where there is any, else from patterns of operators. Every guess is a diagnostic with the bytes it may cost.
-/// Throws Error(bad_input) only for an operator that has no meaning as a GPU program.
+/// metadata where there is any, else from patterns of operators. Every guess is a diagnostic with the bytes it may
+/// cost. Throws Error(bad_input) only for an operator that has no meaning as a GPU program.
 Program recover(const ShapedGraph& graph, const RecoverOptions& options);
 
 }  // namespace headroom

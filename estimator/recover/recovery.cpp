@@ -123,6 +123,7 @@ void Recovery::run() {
   }
   for (const ValueId o : graph.shaped().outputs)
     if (o.valid()) program.outputs.push_back({tensor(o), std::string(graph.name(o)), graph.dims(o), dtype(o)});
+  at_ = no_node;
 }
 
 bool Recovery::is_small(ValueId v) const {

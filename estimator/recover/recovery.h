@@ -28,15 +28,16 @@ struct CallOrigin {
   NodeIndex node = no_node;  ///< its frames and scopes are the call's
   int outer_frames = 0;      ///< how many innermost frames the call lies outside of (a restored dropout)
   bool effect = false;       ///< runs even if nobody reads its result
-  std::string_view statement;  ///< not empty: ran in a module and a line of their own (a convolution whose node names its norm)
-  bool local = false;        ///< its results are locals of that function: gone after its last call
-  bool temporary = false;    ///< its results are locals of a function the file does not show: gone after the last read
+  std::string_view
+      statement;       ///< not empty: ran in a module and a line of their own (a convolution whose node names its norm)
+  bool local = false;  ///< its results are locals of that function: gone after its last call
+  bool temporary = false;  ///< its results are locals of a function the file does not show: gone after the last read
 };
 
 /// A few nodes that eager runs as other calls than the operators say. Takes the place of its last node.
 struct Match {
   NodeIndex last = no_node;
-  std::vector<ValueId> reads;      ///< what the calls read; the nodes in between are dead unless something else reads them
+  std::vector<ValueId> reads;  ///< what the calls read; the nodes in between are dead unless something else reads them
   std::function<void()> emit;
 };
 
@@ -89,10 +90,12 @@ class Recovery {
   int unfolded_batch_norms = 0;
   void at_node(NodeIndex n, std::function<void()> emit) { before_[n].push_back(std::move(emit)); }
 
-  // --- the walk --------------------------------------------------------------------------------------------------------
+  // --- the walk
+  // --------------------------------------------------------------------------------------------------------
   void run();
 
-  // --- operands of the node at hand -------------------------------------------------------------------------------------
+  // --- operands of the node at hand
+  // -------------------------------------------------------------------------------------
   NodeIndex node() const { return at_; }
   const Node& onnx() const { return graph.node(at_); }
   ValueId in(std::size_t i) const { return graph.input(at_, i); }
@@ -123,7 +126,8 @@ class Recovery {
   void cast_result(ValueId v) { cast_results_.insert(graph.resolve(v)); }
   void set_host(ValueId v) { host_[graph.resolve(v).at()] = true; }
 
-  // --- making calls ------------------------------------------------------------------------------------------------------
+  // --- making calls
+  // ------------------------------------------------------------------------------------------------------
   /// One call whose result is `v`.
   SlotId emit(std::string_view op, Args args, ValueId v);
   /// One call whose result is the node's first output.
@@ -152,7 +156,8 @@ class Recovery {
   ModuleId module_at(NodeIndex n);
   /// The node's first input has its result's dims: it could be changed in place.
   bool has_result_dims_of_first(NodeIndex n) const {
-    return graph.input(n, 0).valid() && graph.output(n).valid() && graph.dims(graph.input(n, 0)) == graph.dims(graph.output(n));
+    return graph.input(n, 0).valid() && graph.output(n).valid() &&
+           graph.dims(graph.input(n, 0)) == graph.dims(graph.output(n));
   }
   std::string_view path() const { return origins.module(at_); }
   void diagnose(std::string code, Severity severity, std::string message, Bytes bound = {});

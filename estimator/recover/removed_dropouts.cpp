@@ -11,12 +11,14 @@ namespace headroom::recovery {
 namespace {
 
 /// Modules whose result these families drop out.
-constexpr std::array dropped_modules = {"attention.output.dense", "output.dense", "ffn.lin2",          "attn.c_proj",
-                                        "mlp.c_proj",             "SelfAttention.o", "EncDecAttention.o", "DenseReluDense.wo",
-                                        "DenseReluDense.act",     "self_attn.out_proj", "encoder_attn.out_proj", "embeddings.LayerNorm"};
+constexpr std::array dropped_modules = {
+    "attention.output.dense", "output.dense",        "ffn.lin2",          "attn.c_proj",        "mlp.c_proj",
+    "SelfAttention.o",        "EncDecAttention.o",   "DenseReluDense.wo", "DenseReluDense.act", "self_attn.out_proj",
+    "encoder_attn.out_proj",  "embeddings.LayerNorm"};
 
 bool ends_with_module(std::string_view path, std::string_view tail) {
-  return path == tail || (path.size() > tail.size() && path.ends_with(tail) && path[path.size() - tail.size() - 1] == '.');
+  return path == tail ||
+         (path.size() > tail.size() && path.ends_with(tail) && path[path.size() - tail.size() - 1] == '.');
 }
 
 bool is_dropped(std::string_view path, bool t5) {
@@ -27,14 +29,16 @@ bool is_dropped(std::string_view path, bool t5) {
   return ends_with_module(path, "fc2") && path.find("layers.") != std::string_view::npos;
 }
 
-/// Values that nn.TransformerEncoderLayer and its decoder drop out: what attention returns, what linear2 reads and returns.
+/// Values that nn.TransformerEncoderLayer and its decoder drop out: what attention returns, what linear2 reads and
+/// returns.
 std::vector<ValueId> in_torch_layers(const Recovery& r) {
   const GraphView& g = r.graph;
   std::unordered_map<std::string_view, std::pair<NodeIndex, NodeIndex>> nodes_of;  ///< first and last of a module
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     const ValueId v = g.output(n);
-    if (!v.valid() || r.is_host(v) || g.is_stored(v) || !is_float(g.value(v).dtype) || g.is_stored(g.input(n, 0))) continue;
+    if (!v.valid() || r.is_host(v) || g.is_stored(v) || !is_float(g.value(v).dtype) || g.is_stored(g.input(n, 0)))
+      continue;
     const auto [it, fresh] = nodes_of.try_emplace(r.origins.module(n), n, n);
     it->second.second = n;
   }
@@ -64,7 +68,9 @@ std::vector<ValueId> before_index_gaps(const Recovery& r) {
     NodeIndex last;
   };
   const GraphView& g = r.graph;
-  const auto is_folded = [&](NodeIndex n) { return g.is(n, "Conv") && g.name(g.input(n, 1)).starts_with("onnx::Conv"); };
+  const auto is_folded = [&](NodeIndex n) {
+    return g.is(n, "Conv") && g.name(g.input(n, 1)).starts_with("onnx::Conv");
+  };
   std::unordered_map<std::string_view, std::vector<Child>> children;
   for (std::size_t i = 0; i < r.graph.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
@@ -128,13 +134,16 @@ void plan_dropouts_by_name(Recovery& r) {
   const std::vector<ValueId> gaps = before_index_gaps(r);
   const auto bytes_at = [&](ValueId v) { return bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count()); };
   Bytes bound;
-  // In a Sequential only a dropout or an identity leaves no node; attention over image patches drops nothing by default.
+  // In a Sequential only a dropout or an identity leaves no node; attention over image patches drops nothing by
+  // default.
   const bool drops_at_gaps = !vision || r.mode.conv_net;
   for (const ValueId v : gaps) bound += bytes_at(v);
   if (!gaps.empty() && !drops_at_gaps)
     r.diagnose("dropout-unknown", Severity::warning,
-               std::to_string(gaps.size()) + " gaps in the numbering of sequential modules may be dropouts that the inference "
-               "export removed; export in training mode to have them counted", bound);
+               std::to_string(gaps.size()) +
+                   " gaps in the numbering of sequential modules may be dropouts that the inference "
+                   "export removed; export in training mode to have them counted",
+               bound);
   if (!drops_at_gaps) bound = Bytes();
   std::size_t elsewhere = drops_at_gaps ? gaps.size() : 0;
   for (std::size_t i = 0; i < elsewhere; ++i) r.restore_dropout(gaps[i], {{}, 1});
@@ -155,7 +164,8 @@ void plan_dropouts_by_name(Recovery& r) {
   }
   r.diagnose("dropout-assumed", Severity::warning,
              "an inference export holds no dropout; " + std::to_string(places.size() + elsewhere) +
-                 " are restored where modules of these names, layers of torch.nn or gaps in a Sequential have them", bound);
+                 " are restored where modules of these names, layers of torch.nn or gaps in a Sequential have them",
+             bound);
 }
 
 }  // namespace headroom::recovery

@@ -18,7 +18,8 @@ namespace {
 /// Dropout whose probability is zero in these families: a `clone` there is the identity.
 bool has_no_dropout(std::string_view classes) {
   return classes.find("torchvision.models.vision_transformer") != std::string_view::npos ||
-         classes.find("torchvision.models.swin") != std::string_view::npos || classes.find("timm.") != std::string_view::npos;
+         classes.find("torchvision.models.swin") != std::string_view::npos ||
+         classes.find("timm.") != std::string_view::npos;
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ void plan_removed_dropouts(Recovery& r) {
   std::size_t places = 0;
   for (const FxGroup& group : r.origins.groups()) {
     // There the clone is reshape's copy, or the one of a packed projection.
-    if (group.opaque || group.fx.target.starts_with("aten._unsafe_view") || group.fx.target.starts_with("aten.select")) continue;
+    if (group.opaque || group.fx.target.starts_with("aten._unsafe_view") || group.fx.target.starts_with("aten.select"))
+      continue;
     const auto c = FxCall::resolve(r, group);
     if (!c) continue;
     const auto look = [&](const FxArg& a) {
@@ -54,7 +56,8 @@ void plan_removed_dropouts(Recovery& r) {
   if (places)
     r.diagnose("dropout-assumed", Severity::warning,
                "an inference export holds no dropout; " + std::to_string(places) +
-                   " places that its text still names are taken to have probability > 0", bound);
+                   " places that its text still names are taken to have probability > 0",
+               bound);
 }
 
 namespace {
@@ -84,7 +87,8 @@ std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
 
 Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
 
-// --- layers ------------------------------------------------------------------------------------------------------------
+// --- layers
+// ------------------------------------------------------------------------------------------------------------
 
 void linear(Recovery& r, const FxCall& c) {
   const ValueId x = c.value_of_arg(0).valid() || c.data().empty() ? c.value_of_arg(0) : c.data()[0];
@@ -100,14 +104,15 @@ void addmm(Recovery& r, const FxCall& c) {
   const Dims& out = r.dims(c.result());
   const ValueId x = c.data().empty() ? ValueId{} : c.data()[0];
   const std::int64_t columns = out.back(), inner = x.valid() ? r.dims(x).back() : 1;
-  r.emit("aten::addmm", {c.parameter(r, 0, {columns}), c.tensor(r, 1), c.parameter(r, 2, {inner, columns})}, c.result());
+  r.emit("aten::addmm", {c.parameter(r, 0, {columns}), c.tensor(r, 1), c.parameter(r, 2, {inner, columns})},
+         c.result());
 }
 
 void layer_norm(Recovery& r, const FxCall& c) {
   const Arg shape = c.arg(r, 1);
   const Dims dims = std::holds_alternative<Dims>(shape) ? std::get<Dims>(shape) : Dims{};
-  r.emit("aten::layer_norm",
-         {c.tensor(r, 0), dims, c.parameter(r, 2, dims), c.parameter(r, 3, dims), c.real(4, 1e-5)}, c.result());
+  r.emit("aten::layer_norm", {c.tensor(r, 0), dims, c.parameter(r, 2, dims), c.parameter(r, 3, dims), c.real(4, 1e-5)},
+         c.result());
 }
 
 void rms_norm(Recovery& r, const FxCall& c) {
@@ -119,9 +124,10 @@ void rms_norm(Recovery& r, const FxCall& c) {
 
 void group_norm_with(Recovery& r, const FxCall& c, std::size_t weight, std::int64_t groups, double epsilon) {
   const Dims channels{r.dims(c.result())[1]};
-  r.emit("aten::group_norm",
-         {c.tensor(r, 0), groups, c.parameter(r, weight, channels), c.parameter(r, weight + 1, channels), epsilon, true},
-         c.result());
+  r.emit(
+      "aten::group_norm",
+      {c.tensor(r, 0), groups, c.parameter(r, weight, channels), c.parameter(r, weight + 1, channels), epsilon, true},
+      c.result());
 }
 void group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 2, c.integer(1, 1), c.real(4, 1e-5)); }
 void native_group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 1, c.integer(6, 1), c.real(7, 1e-5)); }
@@ -140,7 +146,8 @@ void embedding(Recovery& r, const FxCall& c) {
     const std::string own = std::string(r.path()) + ".weight";
     const bool of_embedding = r.origins.module_class(r.node()).ends_with("Embedding");
     const std::string& name = r.parameters.at(*s).name;
-    if (of_embedding && name != own && !r.parameters.is_tied(*s) && r.graph.initializer(table)) r.parameters.tie(*s, own);
+    if (of_embedding && name != own && !r.parameters.is_tied(*s) && r.graph.initializer(table))
+      r.parameters.tie(*s, own);
   }
   r.emit("aten::embedding", {weight, r.tensor(r.graph.input(gather, 1)), c.integer(2, -1)}, c.result());
 }
@@ -186,16 +193,18 @@ Reads plan_convolution(Recovery& r, const FxCall& c) {
 }
 void convolution(Recovery& r, const FxCall& c) {
   const NodeIndex n = c.find({"Conv", "ConvTranspose"});
-  const Arg given = c.has_parameter(1) ? c.parameter(r, 1, r.dims(r.graph.input(n, 1))) : Arg(r.tensor(r.graph.input(n, 1)));
+  const Arg given =
+      c.has_parameter(1) ? c.parameter(r, 1, r.dims(r.graph.input(n, 1))) : Arg(r.tensor(r.graph.input(n, 1)));
   const auto* weight = std::get_if<SlotId>(&given);
   const Arg bias = c.parameter(r, 2, {output_channels(r.graph, n)});
-  const SlotId y = call_convolution(r, n, r.tensor(r.graph.input(n, 0)), weight ? *weight : r.tensor(r.graph.input(n, 1)),
-                                    std::holds_alternative<Unset>(bias) ? Arg(None{}) : bias,
-                                    std::string(r.graph.name(c.result())));
+  const SlotId y =
+      call_convolution(r, n, r.tensor(r.graph.input(n, 0)), weight ? *weight : r.tensor(r.graph.input(n, 1)),
+                       std::holds_alternative<Unset>(bias) ? Arg(None{}) : bias, std::string(r.graph.name(c.result())));
   r.define(c.result(), y);
 }
 
-// --- attention -----------------------------------------------------------------------------------------------------------
+// --- attention
+// -----------------------------------------------------------------------------------------------------------
 
 ValueId attention_mask_of(Recovery& r, const FxCall& c, NodeIndex scores) {
   if (!c.fx().arg(3) || !c.fx().arg(3)->is_reference()) return {};
@@ -219,7 +228,7 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
     a.query = product->query;
     a.key = product->key;
     a.key_is_transposed = product->key_is_transposed;
-  a.key_order = product->key_order;
+    a.key_order = product->key_order;
     NodeIndex last = c.group().last;
     if (r.graph.is(last, "MatMul")) a.value = r.graph.input(last, 1);
   }
@@ -228,7 +237,8 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
   if (const FxArg* p = c.fx().keyword("dropout_p"); p && p->is(FxArg::Kind::real)) a.dropout = p->real;
   a.causal = c.integer(5, 0) != 0;
   if (const FxArg* k = c.fx().keyword("is_causal")) a.causal = k->integer != 0;
-  if (const FxArg* s = c.fx().keyword("scale")) a.scale = s->is(FxArg::Kind::integer) ? static_cast<double>(s->integer) : s->real;
+  if (const FxArg* s = c.fx().keyword("scale"))
+    a.scale = s->is(FxArg::Kind::integer) ? static_cast<double>(s->integer) : s->real;
   if (const FxArg* g = c.fx().keyword("enable_gqa")) a.grouped = g->integer != 0;
   a.mask = mask_argument(r, attention_mask_of(r, c, softmax));
   find_grouped_heads(r, a);
@@ -236,11 +246,12 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
   return a;
 }
 
-// --- shapes and copies ---------------------------------------------------------------------------------------------------
+// --- shapes and copies
+// ---------------------------------------------------------------------------------------------------
 
 void view(Recovery& r, const FxCall& c) {
-  // A view of a value that the optimiser took away may need the copy that reshape makes, and so may the view that reshape
-  // came to on the exporter's device: attention's result lies otherwise there.
+  // A view of a value that the optimiser took away may need the copy that reshape makes, and so may the view that
+  // reshape came to on the exporter's device: attention's result lies otherwise there.
   const FxArg* x = c.fx().arg(0);
   const bool paired = x && x->is_reference() && c.was_paired(x->text);
   const std::string_view line = r.origins.source_line(r.node());
@@ -269,7 +280,9 @@ void identity(Recovery& r, const FxCall& c) { r.define(c.result(), c.tensor(r, 0
 
 void slice(Recovery& r, const FxCall& c) {
   const NodeIndex node = c.find({"Slice"});
-  const ValueId x = c.value_of_arg(0).valid() ? c.value_of_arg(0) : node != no_node ? r.graph.input(node, 0) : c.result();
+  const ValueId x = c.value_of_arg(0).valid() ? c.value_of_arg(0)
+                    : node != no_node         ? r.graph.input(node, 0)
+                                              : c.result();
   const Dims& in = r.dims(x);
   const Dims& out = r.dims(c.result());
   std::int64_t axis = c.integer(1, 0);
@@ -288,7 +301,8 @@ void slice(Recovery& r, const FxCall& c) {
 /// nn.MultiheadAttention copies its packed projection (`contiguous`) before it selects q, k and v; an optimised export
 /// keeps the copy's name in the text of the selects only.
 void squeeze(Recovery& r, const FxCall& c) {
-  const std::string op = c.target().ends_with(".default") ? "aten::squeeze" : "aten::" + std::string(c.target().substr(5));
+  const std::string op =
+      c.target().ends_with(".default") ? "aten::squeeze" : "aten::" + std::string(c.target().substr(5));
   int selects = 0;
   for (const NodeIndex reader : r.graph.readers(c.result())) {
     const FxGroup* g = r.origins.group_of(reader);
@@ -324,7 +338,8 @@ void as_strided(Recovery& r, const FxCall& c) {
   r.emit("aten::as_strided", c.all_args(r), c.result());
 }
 
-// --- random --------------------------------------------------------------------------------------------------------------
+// --- random
+// --------------------------------------------------------------------------------------------------------------
 
 void native_dropout(Recovery& r, const FxCall& c) {
   r.emit("aten::dropout", {c.tensor(r, 0), c.real(1, 0.5), r.options.training}, c.result());
@@ -342,7 +357,8 @@ void random(Recovery& r, const FxCall& c) {
 void bernoulli(Recovery& r, const FxCall& c) {
   const FxArg* x = c.fx().arg(0);
   const FxGroup* made = x && x->is_reference() ? r.origins.group_named(x->text) : nullptr;
-  const bool noise = made && (made->fx.target.starts_with("aten.empty") || made->fx.target.starts_with("aten.new_empty"));
+  const bool noise =
+      made && (made->fx.target.starts_with("aten.empty") || made->fx.target.starts_with("aten.new_empty"));
   if (noise) {
     r.emit("aten::bernoulli_.float", {c.tensor(r, 0), c.real(1, 0.5)}, c.result());
   } else {
@@ -364,7 +380,8 @@ void div(Recovery& r, const FxCall& c) {
   }
 }
 
-// --- images --------------------------------------------------------------------------------------------------------------
+// --- images
+// --------------------------------------------------------------------------------------------------------------
 
 void upsample(Recovery& r, const FxCall& c) {
   const Dims& out = r.dims(c.result());
@@ -504,9 +521,11 @@ constexpr std::array rules{
 
 /// Targets that the group's nodes say as well, or that have several results: left to the operators.
 bool left_to_operators(std::string_view target) {
-  constexpr std::array names = {"aten.sym_size", "aten.split",       "aten.split_with_sizes", "aten.chunk", "aten.unbind",
-                                "aten.topk",     "aten.scalar_tensor", "aten.sort",           "aten.max",   "aten.min",
-                                "aten.lstm",     "aten.gru",         "aten.index_put",       "aten.arange",  "aten.item"};
+  constexpr std::array names = {"aten.sym_size",      "aten.split",  "aten.split_with_sizes",
+                                "aten.chunk",         "aten.unbind", "aten.topk",
+                                "aten.scalar_tensor", "aten.sort",   "aten.max",
+                                "aten.min",           "aten.lstm",   "aten.gru",
+                                "aten.index_put",     "aten.arange", "aten.item"};
   const std::string_view base = target.substr(0, target.rfind('.'));
   return !target.starts_with("aten.") || std::find(names.begin(), names.end(), base) != names.end();
 }

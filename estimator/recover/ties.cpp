@@ -31,7 +31,8 @@ Same same_weights(const Model& model, const TensorData& embedding, const TensorD
   const std::int64_t count = std::min(columns, compared_elements);
   for (const std::int64_t row : {std::int64_t{0}, rows / 2}) {
     const auto a = elements(model, embedding, row * columns, 1, count);
-    const auto b = transposed ? elements(model, matrix, row, rows, count) : elements(model, matrix, row * columns, 1, count);
+    const auto b =
+        transposed ? elements(model, matrix, row, rows, count) : elements(model, matrix, row * columns, 1, count);
     if (a.empty() || b.empty()) return Same::unknown;
     if (a != b) return Same::no;
     // A stretch of equal bytes (all zeros) proves nothing.
@@ -40,14 +41,14 @@ Same same_weights(const Model& model, const TensorData& embedding, const TensorD
   return Same::yes;
 }
 
-/// Models with several embeddings of one width (positions, segments: BERT, GPT-2) tie their heads, those with one (rotary
-/// positions) do not, unless the name is that of a family that does.
+/// Models with several embeddings of one width (positions, segments: BERT, GPT-2) tie their heads, those with one
+/// (rotary positions) do not, unless the name is that of a family that does.
 bool usually_tied(const GraphView& g, const std::vector<ValueId>& embeddings, ValueId table) {
-  const auto same_width = std::count_if(embeddings.begin(), embeddings.end(),
-                                        [&](ValueId e) { return g.dims(e)[1] == g.dims(table)[1]; });
+  const auto same_width =
+      std::count_if(embeddings.begin(), embeddings.end(), [&](ValueId e) { return g.dims(e)[1] == g.dims(table)[1]; });
   const std::string_view name = g.name(table);
-  return same_width > 1 || name.find("wte") != std::string_view::npos || name.find("word_embeddings") != std::string_view::npos ||
-         name.find("shared") != std::string_view::npos;
+  return same_width > 1 || name.find("wte") != std::string_view::npos ||
+         name.find("word_embeddings") != std::string_view::npos || name.find("shared") != std::string_view::npos;
 }
 
 /// The product, with or without a bias behind it, is what the graph returns.
@@ -69,7 +70,8 @@ void plan_tied_weights(Recovery& r) {
     const auto n = static_cast<NodeIndex>(i);
     if (!g.is(n, "Gather") || g.node(n).integer("axis", 0) != 0) continue;
     const ValueId table = g.input(n, 0);
-    if (g.is_weight(table, 2) && g.initializer(table) && std::find(embeddings.begin(), embeddings.end(), table) == embeddings.end())
+    if (g.is_weight(table, 2) && g.initializer(table) &&
+        std::find(embeddings.begin(), embeddings.end(), table) == embeddings.end())
       embeddings.push_back(table);
   }
   if (embeddings.empty()) return;
@@ -87,7 +89,8 @@ void plan_tied_weights(Recovery& r) {
       if ((!transposed && d != table) || table[0] <= table[1] || !makes_output(g, n)) continue;
       const std::string name(g.name(e));
       switch (same_weights(g.model(), g.initializer(e)->tensor, matrix->tensor, transposed)) {
-        case Same::no: continue;
+        case Same::no:
+          continue;
         case Same::unknown: {
           const Bytes weight = bytes_of(g.value(e).dtype, g.value(e).count());
           r.diagnose("tied-weights-unknown", Severity::warning,
@@ -97,7 +100,8 @@ void plan_tied_weights(Recovery& r) {
           if (!usually_tied(g, embeddings, e)) continue;
           break;
         }
-        case Same::yes: break;
+        case Same::yes:
+          break;
       }
       const SlotId slot = r.parameters.stored(e);
       r.parameters.same_as(w, slot);

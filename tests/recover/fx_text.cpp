@@ -7,7 +7,8 @@ using namespace headroom::recovery;
 
 TEST_CASE("fx nodes are read") {
   const auto n = parse_fx_node(
-      "%add_1 : [num_users=2] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, [-1, %n, 2.5e-3], None, True, -inf, "
+      "%add_1 : [num_users=2] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, [-1, %n, 2.5e-3], None, "
+      "True, -inf, "
       "torch.float32), kwargs = {alpha: 2, mode: 'a b', device: cpu})");
   REQUIRE(n);
   CHECK(n->name == "add_1");
@@ -26,8 +27,9 @@ TEST_CASE("fx nodes are read") {
 }
 
 TEST_CASE("opaque text is no error") {
-  for (const char* text : {"", "%", "%a :", "%a : x = call_function[target=f](args = (", "%a : call_function[target=f](args = (%b",
-                           "%a : call_function[target=f](args = (1,), kwargs = {", "no node at all"})
+  for (const char* text :
+       {"", "%", "%a :", "%a : x = call_function[target=f](args = (", "%a : call_function[target=f](args = (%b",
+        "%a : call_function[target=f](args = (1,), kwargs = {", "no node at all"})
     CHECK_FALSE(parse_fx_node(text));
   CHECK_FALSE(parse_fx_node("%a : call_function[target=f](args = " + std::string(100, '(')));
 }

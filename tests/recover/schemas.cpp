@@ -64,7 +64,8 @@ bool suits(const Arg& a, const SchemaArgument& s) {
   if (std::holds_alternative<Slots>(a)) return is("Tensor") && list;
   if (std::holds_alternative<Dims>(a)) return (is("int") || is("SymInt")) && list;
   if (std::holds_alternative<bool>(a)) return is("bool") || is("Scalar");
-  if (std::holds_alternative<std::int64_t>(a)) return is("int") || is("SymInt") || is("Scalar") || is("Tensor") || is("float");
+  if (std::holds_alternative<std::int64_t>(a))
+    return is("int") || is("SymInt") || is("Scalar") || is("Tensor") || is("float");
   if (std::holds_alternative<double>(a)) return is("float") || is("Scalar") || is("Tensor");
   if (std::holds_alternative<Text>(a)) return is("str") || is("MemoryFormat");
   return is("ScalarType");  // DType, DTypeOf

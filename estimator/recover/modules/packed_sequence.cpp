@@ -36,7 +36,8 @@ void emit_test(Recovery& r, ValueId positions, std::int64_t batch, std::int64_t 
     ids = r.call("aten::unsqueeze", {range, std::int64_t{0}}, "position_ids");
   }
   const SlotId all = call("aten::expand", {ids, Dims{batch, -1}}, "packed.position_ids");
-  const SlotId head = call("aten::slice.Tensor", {all, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}}, "packed.head");
+  const SlotId head =
+      call("aten::slice.Tensor", {all, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}}, "packed.head");
   const SlotId before = call("aten::sub.Tensor", {head, std::int64_t{1}}, "packed.before");
   r.last_is_local();
   const SlotId steps = call("aten::diff", {all, std::int64_t{1}, std::int64_t{-1}, before}, "packed.steps");

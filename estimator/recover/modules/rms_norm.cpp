@@ -17,7 +17,7 @@ NodeIndex reader_of(const GraphView& g, NodeIndex n, std::string_view op) {
 
 struct RmsNorm {
   NodeIndex square = no_node;
-  NodeIndex scaled = no_node;    ///< the product (or quotient) of x with the root
+  NodeIndex scaled = no_node;  ///< the product (or quotient) of x with the root
   ValueId x;
   NodeIndex weighted = no_node;  ///< product with the weight
   ValueId weight;
@@ -56,7 +56,8 @@ std::optional<RmsNorm> rms_norm_at(const GraphView& g, NodeIndex square) {
 bool computes_in_float(const Recovery& r, const RmsNorm& norm) {
   const std::string_view class_name = r.origins.module_class(norm.square);
   if (class_name.starts_with("transformers.") || class_name.starts_with("diffusers.")) return true;
-  if (r.origins.called_from(norm.square, ".float()") || r.origins.called_from(norm.square, "torch.float32")) return true;
+  if (r.origins.called_from(norm.square, ".float()") || r.origins.called_from(norm.square, "torch.float32"))
+    return true;
   // `self.weight * x.to(dtype)`: going back means having gone up.
   if (norm.weighted == no_node) return false;
   const std::string_view line = r.origins.source_line(norm.weighted);
@@ -104,8 +105,10 @@ void plan_rms_norms(Recovery& r) {
     if (!r.graph.is(n, "Pow")) continue;
     const auto norm = rms_norm_at(r.graph, n);
     if (!norm) continue;
-    if (r.origins.group_of(n)) plan_from_text(r, *norm);
-    else plan_from_casts(r, *norm);
+    if (r.origins.group_of(n))
+      plan_from_text(r, *norm);
+    else
+      plan_from_casts(r, *norm);
   }
 }
 

@@ -20,9 +20,8 @@ void plan_rotary(Recovery& r) {
         ValueId stored = x;
         while (g.is(g.producer(stored), "Unsqueeze")) stored = g.input(g.producer(stored), 0);
         if (!stored.valid() || !g.initializer(stored) || r.is_host(stored) || !g.is_weight(stored)) continue;
-        r.override_operand(n, x, [&r, x] {
-          return call_to(r, r.tensor(x), DType::f32, std::string(r.graph.name(x)) + ".float");
-        });
+        r.override_operand(
+            n, x, [&r, x] { return call_to(r, r.tensor(x), DType::f32, std::string(r.graph.name(x)) + ".float"); });
         r.set_wide(y);
       }
     const auto readers = g.readers(y);

@@ -34,9 +34,7 @@ void swish(Recovery& r) {
   r.emit("aten::mul.Tensor", {r.tensor(0), gate});
 }
 
-void gelu(Recovery& r) {
-  r.emit("aten::gelu", {r.tensor(0), Text{std::string(r.onnx().text("approximate", "none"))}});
-}
+void gelu(Recovery& r) { r.emit("aten::gelu", {r.tensor(0), Text{std::string(r.onnx().text("approximate", "none"))}}); }
 
 void softsign(Recovery& r) {
   const std::string name(r.graph.name(r.out()));
@@ -69,8 +67,12 @@ void clip(Recovery& r) {
   const auto high = r.has(2) ? r.graph.number(r.in(2)) : std::nullopt;
   const Node& n = r.onnx();
   const bool by_attribute = n.attribute("min") || n.attribute("max");
-  const Arg least = by_attribute ? (n.attribute("min") ? Arg(n.real("min", 0)) : Arg(None{})) : low ? Arg(*low) : Arg(None{});
-  const Arg most = by_attribute ? (n.attribute("max") ? Arg(n.real("max", 0)) : Arg(None{})) : high ? Arg(*high) : Arg(None{});
+  const Arg least = by_attribute ? (n.attribute("min") ? Arg(n.real("min", 0)) : Arg(None{}))
+                    : low        ? Arg(*low)
+                                 : Arg(None{});
+  const Arg most = by_attribute ? (n.attribute("max") ? Arg(n.real("max", 0)) : Arg(None{}))
+                   : high       ? Arg(*high)
+                                : Arg(None{});
   const std::string_view made_by = r.graph.producer_op(r.in(0));
   const bool relu6 = std::holds_alternative<double>(least) && std::get<double>(least) == 0.0 &&
                      std::holds_alternative<double>(most) && std::get<double>(most) == 6.0;

@@ -40,7 +40,8 @@ void cast(Recovery& r) {
   } else if (r.graph.is(producer, "Softmax") && r.graph.only_reader(r.in(0)) == r.node() &&
              r.graph.is(r.graph.only_reader(r.out()), "Cast")) {
     // F.softmax(x, dim, dtype=torch.float32).to(x.dtype): one kernel, then a cast. A single cast is `.to(v.dtype)`.
-    r.emit("aten::softmax.int", {r.tensor(r.graph.input(producer, 0)), r.graph.node(producer).integer("axis", -1), DType::f32});
+    r.emit("aten::softmax.int",
+           {r.tensor(r.graph.input(producer, 0)), r.graph.node(producer).integer("axis", -1), DType::f32});
     r.set_wide(r.out());
   } else if (goes_up(r)) {
     r.define(r.out(), call_to(r, r.tensor(0), DType::f32, name));

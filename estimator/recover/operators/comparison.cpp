@@ -55,7 +55,8 @@ void where(Recovery& r) {
   const Arg b = r.operand(2);
   if (is_number(a) && is_number(b) && is_float(r.dtype(r.out()))) {
     // A mask made of numbers has the stream's dtype: torch.where(m, torch.tensor(0.0, dtype=…), min).
-    a = r.call("aten::scalar_tensor", {a, stream_dtype_for(r, r.dtype(r.out()))}, std::string(r.graph.name(r.out())) + ".value");
+    a = r.call("aten::scalar_tensor", {a, stream_dtype_for(r, r.dtype(r.out()))},
+               std::string(r.graph.name(r.out())) + ".value");
   }
   const std::string_view op = is_number(a) ? (is_number(b) ? "aten::where.Scalar" : "aten::where.ScalarSelf")
                                            : (is_number(b) ? "aten::where.ScalarOther" : "aten::where.self");

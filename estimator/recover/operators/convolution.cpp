@@ -65,8 +65,8 @@ SlotId call_convolution(Recovery& r, NodeIndex conv, SlotId x, SlotId weight, Ar
       extra[i] = std::max<std::int64_t>(0, out[i + 2] - ((in[i + 2] - 1) * stride[i] - 2 * before[i] + span));
     }
     const std::string op = "aten::conv_transpose" + kind + (rank == 1 ? "" : ".input");
-    return r.call(rank == 1 ? "aten::conv_transpose1d" : op,
-                  {x, weight, bias, stride, before, extra, groups, dilation}, std::move(name));
+    return r.call(rank == 1 ? "aten::conv_transpose1d" : op, {x, weight, bias, stride, before, extra, groups, dilation},
+                  std::move(name));
   }
   if (before != after) {
     Dims pads;
@@ -83,8 +83,8 @@ SlotId call_convolution(Recovery& r, NodeIndex conv, SlotId x, SlotId weight, Ar
 namespace {
 
 void conv(Recovery& r) {
-  const SlotId s = call_convolution(r, r.node(), r.tensor(0), r.tensor(1), r.optional_tensor(2),
-                                    std::string(r.graph.name(r.out())));
+  const SlotId s =
+      call_convolution(r, r.node(), r.tensor(0), r.tensor(1), r.optional_tensor(2), std::string(r.graph.name(r.out())));
   r.define(r.out(), s);
 }
 

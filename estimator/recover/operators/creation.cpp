@@ -56,9 +56,7 @@ void uniform(Recovery& r) { random_like(r, "aten::rand"); }
 void normal(Recovery& r) { random_like(r, "aten::randn"); }
 void bernoulli(Recovery& r) { r.emit("aten::bernoulli", {r.tensor(0)}); }
 
-void multinomial(Recovery& r) {
-  r.emit("aten::multinomial", {r.tensor(0), r.onnx().integer("sample_size", 1), true});
-}
+void multinomial(Recovery& r) { r.emit("aten::multinomial", {r.tensor(0), r.onnx().integer("sample_size", 1), true}); }
 
 constexpr std::array list{
     OperatorHandler{"Range", range},

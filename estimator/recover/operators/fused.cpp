@@ -1,5 +1,5 @@
-// Fused operators: of ONNX Runtime's optimiser (domain com.microsoft), expanded to the eager module they were fused from,
-// and opset 23's Attention.
+// Fused operators: of ONNX Runtime's optimiser (domain com.microsoft), expanded to the eager module they were fused
+// from, and opset 23's Attention.
 #include <array>
 
 #include "estimator/recover/operators/operators.h"
@@ -9,7 +9,9 @@ namespace headroom::recovery {
 
 namespace {
 
-std::string named(Recovery& r, std::string_view part) { return std::string(r.graph.name(r.out())) + "." + std::string(part); }
+std::string named(Recovery& r, std::string_view part) {
+  return std::string(r.graph.name(r.out())) + "." + std::string(part);
+}
 
 Dims last_dim(Recovery& r, ValueId v) { return {r.dims(v).back()}; }
 
@@ -18,7 +20,8 @@ void skip_layer_norm(Recovery& r) {
   SlotId sum = r.call("aten::add.Tensor", {r.tensor(0), r.tensor(1)}, named(r, "sum"));
   if (r.has(4)) sum = r.call("aten::add.Tensor", {sum, r.tensor(4)}, named(r, "biased"));
   if (r.out(3).valid()) r.define(r.out(3), sum);
-  r.emit("aten::layer_norm", {sum, last_dim(r, r.in(0)), r.optional_tensor(2), r.optional_tensor(3), r.onnx().real("epsilon", 1e-12)});
+  r.emit("aten::layer_norm",
+         {sum, last_dim(r, r.in(0)), r.optional_tensor(2), r.optional_tensor(3), r.onnx().real("epsilon", 1e-12)});
 }
 
 void skip_rms_norm(Recovery& r) {
@@ -38,7 +41,8 @@ void embed_layer_norm(Recovery& r) {
     sum = r.call("aten::add.Tensor", {sum, segments}, named(r, "with_segments"));
   }
   sum = r.call("aten::add.Tensor", {sum, positions}, named(r, "sum"));
-  r.emit("aten::layer_norm", {sum, Dims{r.out_dims().back()}, r.optional_tensor(5), r.optional_tensor(6), r.onnx().real("epsilon", 1e-12)});
+  r.emit("aten::layer_norm",
+         {sum, Dims{r.out_dims().back()}, r.optional_tensor(5), r.optional_tensor(6), r.onnx().real("epsilon", 1e-12)});
 }
 
 /// q, k and v in one projection, attention, heads put together again.
@@ -55,7 +59,8 @@ void attention(Recovery& r) {
     const SlotId s = r.call("aten::view", {parts[i], Dims{x[0], x[1], heads, per_head}}, named(r, "heads"));
     split[i] = r.call("aten::transpose.int", {s, std::int64_t{1}, std::int64_t{2}}, named(r, "by_head"));
   }
-  const SlotId y = r.call("aten::scaled_dot_product_attention", {split[0], split[1], split[2], None{}, 0.0, r.onnx().integer("unidirectional", 0) != 0},
+  const SlotId y = r.call("aten::scaled_dot_product_attention",
+                          {split[0], split[1], split[2], None{}, 0.0, r.onnx().integer("unidirectional", 0) != 0},
                           named(r, "attention"));
   const SlotId back = r.call("aten::transpose.int", {y, std::int64_t{1}, std::int64_t{2}}, named(r, "together"));
   r.emit("aten::reshape", {back, r.out_dims()});
@@ -107,7 +112,9 @@ void quick_gelu(Recovery& r) {
 void fused_matmul(Recovery& r) {
   const auto turned = [&](std::size_t i, std::string_view attribute) {
     const SlotId x = r.tensor(i);
-    return r.onnx().integer(attribute, 0) ? r.call("aten::transpose.int", {x, std::int64_t{-2}, std::int64_t{-1}}, named(r, "turned")) : x;
+    return r.onnx().integer(attribute, 0)
+               ? r.call("aten::transpose.int", {x, std::int64_t{-2}, std::int64_t{-1}}, named(r, "turned"))
+               : x;
   };
   const double alpha = r.onnx().real("alpha", 1.0);
   const SlotId a = turned(0, "transA"), b = turned(1, "transB");

@@ -18,7 +18,8 @@ Slots index_list(std::size_t axis, std::initializer_list<SlotId> indices) {
 /// nn.Embedding calls its table "weight"; another parameter is indexed in Python (a table of relative positions).
 bool is_embedding(Recovery& r) {
   const std::string_view name = r.graph.name(r.in(0));
-  return r.graph.is_weight(r.in(0), 2) && (is_anonymous(name) || name.ends_with("weight") || name.find('.') == std::string_view::npos);
+  return r.graph.is_weight(r.in(0), 2) &&
+         (is_anonymous(name) || name.ends_with("weight") || name.find('.') == std::string_view::npos);
 }
 
 void gather(Recovery& r) {
@@ -37,9 +38,7 @@ void gather(Recovery& r) {
   }
 }
 
-void gather_elements(Recovery& r) {
-  r.emit("aten::gather", {r.tensor(0), r.onnx().integer("axis", 0), r.tensor(1)});
-}
+void gather_elements(Recovery& r) { r.emit("aten::gather", {r.tensor(0), r.onnx().integer("axis", 0), r.tensor(1)}); }
 
 /// The index tensors that a GatherND or ScatterND packed: the exporter concatenates them unsqueezed and expanded.
 Slots unpacked_indices(Recovery& r, ValueId packed) {

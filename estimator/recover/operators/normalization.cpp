@@ -38,8 +38,8 @@ void instance_normalization(Recovery& r) {
 }
 
 void group_normalization(Recovery& r) {
-  r.emit("aten::group_norm", {r.tensor(0), r.onnx().integer("num_groups", 1), r.optional_tensor(1), r.optional_tensor(2),
-                              r.onnx().real("epsilon", 1e-5)});
+  r.emit("aten::group_norm", {r.tensor(0), r.onnx().integer("num_groups", 1), r.optional_tensor(1),
+                              r.optional_tensor(2), r.onnx().real("epsilon", 1e-5)});
 }
 
 /// F.local_response_norm is written in Python.
@@ -52,7 +52,8 @@ void local_response(Recovery& r) {
   const SlotId line = r.call("aten::unsqueeze", {squares, std::int64_t{1}}, name + ".line");
   Dims shape{in[0], 1, in[1], in.size() > 2 ? in[2] : 1, -1};
   const SlotId volume = r.call("aten::reshape", {line, shape}, name + ".volume");
-  const SlotId padded = r.call("aten::constant_pad_nd", {volume, Dims{0, 0, 0, 0, size / 2, (size - 1) / 2}, 0.0}, name + ".padded");
+  const SlotId padded =
+      r.call("aten::constant_pad_nd", {volume, Dims{0, 0, 0, 0, size / 2, (size - 1) / 2}, 0.0}, name + ".padded");
   const SlotId mean = r.call("aten::avg_pool3d", {padded, Dims{size, 1, 1}, Dims{1}}, name + ".mean");
   const SlotId flat = r.call("aten::squeeze.dim", {mean, std::int64_t{1}}, name + ".flat");
   const SlotId back = r.call("aten::reshape", {flat, in}, name + ".back");
@@ -65,8 +66,9 @@ void local_response(Recovery& r) {
 void lp_normalization(Recovery& r) {
   const std::string name(r.graph.name(r.out()));
   const std::int64_t axis = r.onnx().integer("axis", -1);
-  const SlotId norm = r.call("aten::linalg_vector_norm",
-                             {r.tensor(0), static_cast<double>(r.onnx().integer("p", 2)), Dims{axis}, true}, name + ".norm");
+  const SlotId norm =
+      r.call("aten::linalg_vector_norm", {r.tensor(0), static_cast<double>(r.onnx().integer("p", 2)), Dims{axis}, true},
+             name + ".norm");
   const SlotId bounded = r.call("aten::clamp_min", {norm, 1e-12}, name + ".bounded");
   const SlotId wide = r.call("aten::expand", {bounded, r.dims(r.in(0))}, name + ".wide");
   r.emit("aten::div.Tensor", {r.tensor(0), wide});

@@ -71,7 +71,8 @@ void max_pool(Recovery& r) {
 
 void average_pool(Recovery& r) {
   const Window w = window_of(r, 0.0);
-  r.emit("aten::avg_pool" + w.kind, {w.x, w.kernel, w.stride, w.pads, w.ceil, r.onnx().integer("count_include_pad", 0) != 0});
+  r.emit("aten::avg_pool" + w.kind,
+         {w.x, w.kernel, w.stride, w.pads, w.ceil, r.onnx().integer("count_include_pad", 0) != 0});
 }
 
 void global_average_pool(Recovery& r) {
@@ -81,7 +82,8 @@ void global_average_pool(Recovery& r) {
 
 void global_max_pool(Recovery& r) {
   const std::size_t rank = r.dims(r.in(0)).size() - 2;
-  r.emit_many("aten::adaptive_max_pool" + std::to_string(rank) + "d", {r.tensor(0), Dims(rank, 1)}, {r.out(), ValueId{}});
+  r.emit_many("aten::adaptive_max_pool" + std::to_string(rank) + "d", {r.tensor(0), Dims(rank, 1)},
+              {r.out(), ValueId{}});
 }
 
 constexpr std::array list{

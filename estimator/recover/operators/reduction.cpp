@@ -62,8 +62,8 @@ void norm2(Recovery& r) { norm(r, 2); }
 
 void sum_of_squares(Recovery& r) {
   const Axes a = axes_of(r);
-  const SlotId squares =
-      r.call("aten::pow.Tensor_Scalar", {r.tensor(0), std::int64_t{2}}, std::string(r.graph.name(r.out())) + ".squares");
+  const SlotId squares = r.call("aten::pow.Tensor_Scalar", {r.tensor(0), std::int64_t{2}},
+                                std::string(r.graph.name(r.out())) + ".squares");
   r.emit("aten::sum.dim_IntList", {squares, a.axes, a.keep});
 }
 
@@ -75,11 +75,11 @@ void log_sum(Recovery& r) {
 }
 
 constexpr std::array list{
-    OperatorHandler{"ReduceMean", mean},       OperatorHandler{"ReduceSum", sum},
-    OperatorHandler{"ReduceMax", maximum},     OperatorHandler{"ReduceMin", minimum},
-    OperatorHandler{"ReduceProd", product},    OperatorHandler{"ReduceL1", norm1},
-    OperatorHandler{"ReduceL2", norm2},        OperatorHandler{"ReduceSumSquare", sum_of_squares},
-    OperatorHandler{"ReduceLogSum", log_sum},  OperatorHandler{"ReduceLogSumExp", log_sum_exp},
+    OperatorHandler{"ReduceMean", mean},      OperatorHandler{"ReduceSum", sum},
+    OperatorHandler{"ReduceMax", maximum},    OperatorHandler{"ReduceMin", minimum},
+    OperatorHandler{"ReduceProd", product},   OperatorHandler{"ReduceL1", norm1},
+    OperatorHandler{"ReduceL2", norm2},       OperatorHandler{"ReduceSumSquare", sum_of_squares},
+    OperatorHandler{"ReduceLogSum", log_sum}, OperatorHandler{"ReduceLogSumExp", log_sum_exp},
 };
 
 }  // namespace

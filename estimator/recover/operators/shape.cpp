@@ -10,7 +10,9 @@ namespace headroom::recovery {
 
 namespace {
 
-std::int64_t whole(std::int64_t axis, std::size_t rank) { return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis; }
+std::int64_t whole(std::int64_t axis, std::size_t rank) {
+  return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
+}
 
 void reshape(Recovery& r) { r.emit("aten::reshape", {r.tensor(0), r.out_dims()}); }
 
@@ -27,7 +29,8 @@ void transpose(Recovery& r) {
   const std::size_t rank = r.out_dims().size();
   Dims order;
   const auto given = r.onnx().integers("perm");
-  for (std::size_t i = 0; i < rank; ++i) order.push_back(given.empty() ? static_cast<std::int64_t>(rank - 1 - i) : given[i]);
+  for (std::size_t i = 0; i < rank; ++i)
+    order.push_back(given.empty() ? static_cast<std::int64_t>(rank - 1 - i) : given[i]);
   Dims moved;
   for (std::size_t i = 0; i < rank; ++i)
     if (order[i] != static_cast<std::int64_t>(i)) moved.push_back(static_cast<std::int64_t>(i));
@@ -97,7 +100,8 @@ void split(Recovery& r) {
     outputs.push_back(o);
     sizes.push_back(o.valid() ? r.dims(o)[at] : 0);
   }
-  const bool even = std::all_of(sizes.begin(), sizes.end() - 1, [&](auto s) { return s == sizes[0]; }) && sizes.back() <= sizes[0];
+  const bool even =
+      std::all_of(sizes.begin(), sizes.end() - 1, [&](auto s) { return s == sizes[0]; }) && sizes.back() <= sizes[0];
   if (even) {
     r.emit_many("aten::split.Tensor", {r.tensor(0), sizes[0], axis}, outputs);
   } else {
@@ -194,15 +198,25 @@ void pad(Recovery& r) {
   if (mode == "constant") {
     r.emit("aten::constant_pad_nd", {r.tensor(0), pads, value.value_or(r.onnx().real("value", 0.0))});
   } else {
-    r.emit("aten::pad", {r.tensor(0), pads, Text{mode == "edge" ? "replicate" : mode == "wrap" ? "circular" : "reflect"}});
+    r.emit("aten::pad", {r.tensor(0), pads,
+                         Text{mode == "edge"   ? "replicate"
+                              : mode == "wrap" ? "circular"
+                                               : "reflect"}});
   }
 }
 
 constexpr std::array list{
-    OperatorHandler{"Reshape", reshape},     OperatorHandler{"Flatten", flatten}, OperatorHandler{"Transpose", transpose},
-    OperatorHandler{"Unsqueeze", unsqueeze}, OperatorHandler{"Squeeze", squeeze}, OperatorHandler{"Expand", expand},
-    OperatorHandler{"Concat", concat},       OperatorHandler{"Split", split},     OperatorHandler{"Slice", slice},
-    OperatorHandler{"Tile", tile},           OperatorHandler{"Pad", pad},
+    OperatorHandler{"Reshape", reshape},
+    OperatorHandler{"Flatten", flatten},
+    OperatorHandler{"Transpose", transpose},
+    OperatorHandler{"Unsqueeze", unsqueeze},
+    OperatorHandler{"Squeeze", squeeze},
+    OperatorHandler{"Expand", expand},
+    OperatorHandler{"Concat", concat},
+    OperatorHandler{"Split", split},
+    OperatorHandler{"Slice", slice},
+    OperatorHandler{"Tile", tile},
+    OperatorHandler{"Pad", pad},
 };
 
 }  // namespace

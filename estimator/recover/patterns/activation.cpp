@@ -34,7 +34,8 @@ void find_gelu(Recovery& r, NodeIndex erf) {
   const ValueId other = g.other_input(first, g.output(add));
   if (other == x) {
     if (g.is(second, "Mul") && reads_number(g, second, 0.5)) claim_unary(r, second, x, "aten::gelu");
-  } else if (const NodeIndex half = g.producer(other); g.is(half, "Mul") && g.reads(half, x) && reads_number(g, half, 0.5)) {
+  } else if (const NodeIndex half = g.producer(other);
+             g.is(half, "Mul") && g.reads(half, x) && reads_number(g, half, 0.5)) {
     claim_unary(r, first, x, "aten::gelu");
   } else if (g.number(other) == 0.5 && g.is(second, "Mul") && g.reads(second, x)) {
     claim_unary(r, second, x, "aten::gelu");
@@ -89,9 +90,9 @@ void find_rsqrt(Recovery& r, NodeIndex n) {
   claim_unary(r, n, g.input(sqrt, 0), "aten::rsqrt");
 }
 
-constexpr std::array list{Pattern{"Erf", find_gelu},          Pattern{"Tanh", find_tanh_gelu},
-                          Pattern{"Sigmoid", find_silu},      Pattern{"HardSigmoid", find_hardswish},
-                          Pattern{"Div", find_rsqrt},         Pattern{"Reciprocal", find_rsqrt}};
+constexpr std::array list{Pattern{"Erf", find_gelu},     Pattern{"Tanh", find_tanh_gelu},
+                          Pattern{"Sigmoid", find_silu}, Pattern{"HardSigmoid", find_hardswish},
+                          Pattern{"Div", find_rsqrt},    Pattern{"Reciprocal", find_rsqrt}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Scaled-dot-product attention as its decomposition: q·√s, kᵀ·√s, product, mask, softmax, [safe softmax], [dropout], product.
+// Scaled-dot-product attention as its decomposition: q·√s, kᵀ·√s, product, mask, softmax, [safe softmax], [dropout],
+// product.
 #include <array>
 
 #include "estimator/recover/attention.h"
@@ -24,7 +25,8 @@ void find_attention(Recovery& r, NodeIndex softmax) {
   Attention a;
   NodeIndex last = readers[0];
   if (g.is(last, "Dropout")) {
-    a.dropout = g.node(last).attribute("ratio") ? g.node(last).real("ratio", 0.1) : g.number(g.input(last, 1)).value_or(0.1);
+    a.dropout =
+        g.node(last).attribute("ratio") ? g.node(last).real("ratio", 0.1) : g.number(g.input(last, 1)).value_or(0.1);
     probabilities = g.output(last);
     readers = g.readers(probabilities);
     if (readers.empty()) return;

@@ -9,8 +9,8 @@ namespace headroom::recovery {
 
 namespace {
 
-/// A convolution whose weight lost its name and that has a bias without one: conv without bias, then batch norm with four
-/// vectors of its own (the file merges equal biases, so they are made for each node).
+/// A convolution whose weight lost its name and that has a bias without one: conv without bias, then batch norm with
+/// four vectors of its own (the file merges equal biases, so they are made for each node).
 void find_folded(Recovery& r, NodeIndex conv) {
   const GraphView& g = r.graph;
   const ValueId x = g.input(conv, 0), w = g.input(conv, 1), b = g.input(conv, 2);

@@ -46,7 +46,8 @@ void find_matmul(Recovery& r, NodeIndex n) {
   if (!g.is_weight(w, 2)) return;
   const auto [last, bias] = with_bias(r, n, g.dims(w)[1]);
   // Folding transposed nn.Linear's weight and gave it a new name; a matrix product with a named one is written so.
-  if (is_anonymous(g.name(w)) || bias.valid() || !r.mode.torch_names) claim_linear(r, last, x, w, is_anonymous(g.name(w)) || !r.mode.torch_names, bias);
+  if (is_anonymous(g.name(w)) || bias.valid() || !r.mode.torch_names)
+    claim_linear(r, last, x, w, is_anonymous(g.name(w)) || !r.mode.torch_names, bias);
 }
 
 /// Gemm transB=1: linear. transB=0: with a named weight addmm (Conv1D), else a linear whose weight was transposed.

@@ -29,10 +29,12 @@ void find_layer_norm(Recovery& r, NodeIndex mean) {
   NodeIndex last = root == no_node ? no_node : reader_of(g, g.output(root), "Div");
   if (last == no_node || g.input(last, 0) != centered) return;
   ValueId weight, bias;
-  if (const NodeIndex m = g.only_reader(g.output(last)); g.is(m, "Mul") && g.is_weight(g.other_input(m, g.output(last)))) {
+  if (const NodeIndex m = g.only_reader(g.output(last));
+      g.is(m, "Mul") && g.is_weight(g.other_input(m, g.output(last)))) {
     weight = g.other_input(m, g.output(last));
     last = m;
-    if (const NodeIndex a = g.only_reader(g.output(last)); g.is(a, "Add") && g.is_weight(g.other_input(a, g.output(last)))) {
+    if (const NodeIndex a = g.only_reader(g.output(last));
+        g.is(a, "Add") && g.is_weight(g.other_input(a, g.output(last)))) {
       bias = g.other_input(a, g.output(last));
       last = a;
     }
@@ -41,10 +43,11 @@ void find_layer_norm(Recovery& r, NodeIndex mean) {
   const std::size_t tail = weight.valid() ? g.dims(weight).size() : 1;
   if (tail > in.size() || !r.is_free(last)) return;
   const double epsilon = g.number(g.other_input(shifted, g.output(variance))).value_or(1e-5);
-  r.claim({last, {x}, [&r, x, weight, bias, epsilon, shape = Dims(in.end() - static_cast<std::ptrdiff_t>(tail), in.end())] {
-             r.emit("aten::layer_norm", {r.tensor(x), shape, weight.valid() ? Arg(r.tensor(weight)) : Arg(None{}),
-                                         bias.valid() ? Arg(r.tensor(bias)) : Arg(None{}), epsilon});
-           }});
+  r.claim(
+      {last, {x}, [&r, x, weight, bias, epsilon, shape = Dims(in.end() - static_cast<std::ptrdiff_t>(tail), in.end())] {
+         r.emit("aten::layer_norm", {r.tensor(x), shape, weight.valid() ? Arg(r.tensor(weight)) : Arg(None{}),
+                                     bias.valid() ? Arg(r.tensor(bias)) : Arg(None{}), epsilon});
+       }});
 }
 
 /// Reshape [0, G, -1], InstanceNormalization, Reshape, [Mul, Add] with weights that may be unsqueezed.
@@ -72,7 +75,9 @@ void find_group_norm(Recovery& r, NodeIndex norm) {
   const std::int64_t groups = split[1];
   const double epsilon = g.node(norm).real("epsilon", 1e-5);
   r.claim({last, {x}, [&r, x, w = affine[0], b = affine[1], groups, epsilon, channels = in[1]] {
-             const auto vector = [&](ValueId v) { return v.valid() ? Arg(r.parameters.vector(v, channels)) : Arg(None{}); };
+             const auto vector = [&](ValueId v) {
+               return v.valid() ? Arg(r.parameters.vector(v, channels)) : Arg(None{});
+             };
              r.emit("aten::group_norm", {r.tensor(x), groups, vector(w), vector(b), epsilon, true});
            }});
 }

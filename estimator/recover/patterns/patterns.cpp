@@ -9,8 +9,9 @@ namespace {
 const std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)>& by_operator() {
   static const auto table = [] {
     std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)> out;
-    for (const PatternFamily family : {linear_patterns(), activation_patterns(), attention_patterns(), normalization_patterns(),
-                                       shape_patterns(), random_patterns(), batch_norm_patterns(), recurrent_patterns()})
+    for (const PatternFamily family :
+         {linear_patterns(), activation_patterns(), attention_patterns(), normalization_patterns(), shape_patterns(),
+          random_patterns(), batch_norm_patterns(), recurrent_patterns()})
       for (const Pattern& p : family) out.emplace(p.op_type, p.find);
     return out;
   }();

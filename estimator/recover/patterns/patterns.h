@@ -1,5 +1,5 @@
-// Sub-graphs that eager runs as other calls than the operators say: one file a family, each pattern tried at nodes of one
-// operator. For graphs and nodes without text.
+// Sub-graphs that eager runs as other calls than the operators say: one file a family, each pattern tried at nodes of
+// one operator. For graphs and nodes without text.
 #pragma once
 
 #include <span>

@@ -7,17 +7,18 @@ namespace headroom::recovery {
 
 namespace {
 
-
 struct Stack {
   std::vector<NodeIndex> layers;  ///< first layer first
   ValueId input, result;
   bool batch_first = false;
 };
 
-bool is_layout(std::string_view op) { return op == "Squeeze" || op == "Transpose" || op == "Reshape" || op == "Dropout"; }
+bool is_layout(std::string_view op) {
+  return op == "Squeeze" || op == "Transpose" || op == "Reshape" || op == "Dropout";
+}
 
-/// The next layer of the same module that reads the output of `layer`; no_node at the top. `result` is where the module's
-/// own rearranging ends.
+/// The next layer of the same module that reads the output of `layer`; no_node at the top. `result` is where the
+/// module's own rearranging ends.
 NodeIndex next_layer(const Recovery& r, NodeIndex layer, ValueId& result, bool& turned) {
   const GraphView& g = r.graph;
   result = g.output(layer);
@@ -59,8 +60,9 @@ std::vector<SlotId> parameters_of(Recovery& r, NodeIndex n, std::size_t l, std::
       ValueId source = g.named(module + leaf + tail);
       if (!source.valid() && directions == 1) source = stored_source(g, packed);
       const bool of_module = source.valid() && !is_anonymous(g.name(source)) && g.dims(source) == dims;
-      const SlotId s = of_module ? r.parameters.stored(source)
-                                 : r.parameters.restored(module + leaf + tail, std::move(dims), DType::f32, false, beside);
+      const SlotId s = of_module
+                           ? r.parameters.stored(source)
+                           : r.parameters.restored(module + leaf + tail, std::move(dims), DType::f32, false, beside);
       beside = s;
       out.push_back(s);
     };
@@ -129,7 +131,8 @@ void emit_stack(Recovery& r, const Stack& stack) {
   const bool has_biases = g.input(stack.layers[0], 3).valid();
   const double p = layers > 1 ? dropout_between_layers(r) : 0.0;
   if (p > 0 && r.options.training)
-    r.diagnose("dropout-assumed", Severity::warning, "dropout between recurrent layers is in no export; taken as elsewhere in the model",
+    r.diagnose("dropout-assumed", Severity::warning,
+               "dropout between recurrent layers is in no export; taken as elsewhere in the model",
                bytes_of(DType::u8, (layers - 1) * g.value(stack.input).count()));
   Args tail{parameters, has_biases, layers, p, r.options.training, both, stack.batch_first};
   const NodeIndex last = stack.layers.back();
@@ -144,7 +147,9 @@ void emit_stack(Recovery& r, const Stack& stack) {
     args.push_back(h);
   }
   args.insert(args.end(), tail.begin(), tail.end());
-  const std::string_view op = kind == "LSTM" ? "aten::lstm.input" : kind == "GRU" ? "aten::gru.input" : "aten::rnn_tanh.input";
+  const std::string_view op = kind == "LSTM"  ? "aten::lstm.input"
+                              : kind == "GRU" ? "aten::gru.input"
+                                              : "aten::rnn_tanh.input";
   r.emit_many(op, std::move(args), results);
 }
 
@@ -156,7 +161,8 @@ void find_recurrent(Recovery& r, NodeIndex first) {
   stack.input = g.input(first, 0);
   const NodeIndex turn = g.producer(stack.input);
   const auto perm = turn == no_node ? std::span<const std::int64_t>{} : g.node(turn).integers("perm");
-  const bool turned_in = g.is(turn, "Transpose") && perm.size() == 3 && perm[0] == 1 && r.origins.same_scope(turn, first);
+  const bool turned_in =
+      g.is(turn, "Transpose") && perm.size() == 3 && perm[0] == 1 && r.origins.same_scope(turn, first);
   for (NodeIndex n = first; n != no_node;) {
     // A layer above an earlier one belongs to that one's stack.
     if (n == first)
@@ -178,7 +184,8 @@ void find_recurrent(Recovery& r, NodeIndex first) {
   r.claim({last, {stack.input}, [&r, stack] { emit_stack(r, stack); }});
 }
 
-constexpr std::array list{Pattern{"LSTM", find_recurrent}, Pattern{"GRU", find_recurrent}, Pattern{"RNN", find_recurrent}};
+constexpr std::array list{Pattern{"LSTM", find_recurrent}, Pattern{"GRU", find_recurrent},
+                          Pattern{"RNN", find_recurrent}};
 
 }  // namespace
 

@@ -44,8 +44,8 @@ void find_roll(Recovery& r, NodeIndex n) {
            }});
 }
 
-/// proj.unflatten(-1, (3, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous(): the file has lost `contiguous`, which
-/// copies the whole projection.
+/// proj.unflatten(-1, (3, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous(): the file has lost `contiguous`,
+/// which copies the whole projection.
 void find_packed_projection(Recovery& r, NodeIndex squeeze) {
   const GraphView& g = r.graph;
   const NodeIndex transpose = g.producer(g.input(squeeze, 0));
@@ -60,7 +60,8 @@ void find_packed_projection(Recovery& r, NodeIndex squeeze) {
   const auto axes = g.attribute_or_input(squeeze, "axes", 1);
   if (!axes || axes->size() != 1) return;
   r.claim({squeeze, {g.input(squeeze, 0)}, [&r, x = g.input(squeeze, 0), axis = (*axes)[0]] {
-             const SlotId s = r.call("aten::squeeze.dim", {r.tensor(x), axis}, std::string(r.graph.name(r.out())) + ".view");
+             const SlotId s =
+                 r.call("aten::squeeze.dim", {r.tensor(x), axis}, std::string(r.graph.name(r.out())) + ".view");
              r.emit("aten::contiguous", {s});
            }});
 }
