@@ -63,8 +63,12 @@ class Table {
     const Bytes total = e_.scenario.device.total_bytes;
     const std::string card =
         e_.scenario.device.name.empty() ? human(total) : e_.scenario.device.name + " (" + human(total) + ")";
-    out_ += "\n  " + (*e_.fits ? text_.good("fits") : text_.bad("does not fit")) + " on " + printable(card) +
-            (*e_.fits ? ": " + human(e_.spare) + " to spare" : ": " + human(Bytes() - e_.spare) + " too much") + "\n";
+    const std::string verdict = *e_.fits ? "fits" : "does not fit";
+    std::string line = wrapped(verdict + " on " + printable(card) + ": " +
+                                   (*e_.fits ? human(e_.spare) + " to spare" : human(Bytes() - e_.spare) + " too much"),
+                               width_, 4, "  ");
+    line.replace(2, verdict.size(), *e_.fits ? text_.good(verdict) : text_.bad(verdict));
+    out_ += "\n" + line;
     if (e_.out_of_memory) {
       out_ += wrapped(fmt::format("out of memory in step {}, {}", e_.oom_at.step, printable(place_line(e_.oom_at), 200)),
                       width_, 4, "  ");
