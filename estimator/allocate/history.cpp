@@ -22,15 +22,17 @@ constexpr std::string_view what_it_may_be =
 
 std::string History::call_site(std::int32_t context) const {
   if (context < 0 || static_cast<std::size_t>(context) >= stacks.size()) return {};
+  const auto text = [](const Frame& f) { return fmt::format("{}:{} {}", f.filename, f.line, f.name); };
   const Frame* best = nullptr;
   for (const std::uint32_t index : stacks[static_cast<std::size_t>(context)]) {
     const Frame& frame = frames[index];
+    if (frame.filename.ends_with(".onnx")) return frame.filename + " " + frame.name;
     const bool python = frame.filename.ends_with(".py");
     const bool torch = frame.filename.find("/torch/") != std::string::npos;
-    if (python && !torch) return fmt::format("{}:{} {}", frame.filename, frame.line, frame.name);
+    if (python && !torch) return text(frame);
     if (python && best == nullptr) best = &frame;
   }
-  return best == nullptr ? std::string() : fmt::format("{}:{} {}", best->filename, best->line, best->name);
+  return best == nullptr ? std::string() : text(*best);
 }
 
 void number_streams(History& history, std::vector<std::int64_t> handles_of_entries,

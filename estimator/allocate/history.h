@@ -39,7 +39,8 @@ struct History {
   /// By TraceEntry::context and BlockRecord::context: indices into `frames`, innermost first.
   std::vector<std::vector<std::uint32_t>> stacks;
 
-  /// "model.py:42 forward" of the innermost Python frame outside torch's own files; empty when there is none.
+  /// "model.py:42 forward" of the innermost Python frame outside torch's own files; of a predicted history "gpt2.onnx
+  /// aten::mm node_linear"; empty when there is none.
   std::string call_site(std::int32_t context) const;
 };
 

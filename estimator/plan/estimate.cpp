@@ -4,6 +4,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "estimator/allocate/async.h"
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/device_memory.h"
@@ -81,7 +82,7 @@ RunPlace place_of(const shadow::Trace& trace, std::size_t event, const Program& 
   const auto& block = trace.blocks[static_cast<std::size_t>(trace.events[event].index)];
   return {.phase = block.phase,
           .step = block.step,
-          .node = text_at(trace, block.site),
+          .node = text_at(trace, block.site >= 0 ? block.site : block.name),
           .op = text_at(trace, block.op),
           .module = std::string(program.module_path(block.module))};
 }
@@ -134,13 +135,14 @@ void add_resident(Estimate& e, const shadow::Trace& trace) {
   }
 }
 
+void add_margin(Estimate& e, std::string code, Bytes allocated, Bytes reserved, Bytes device) {
+  e.margins.push_back({std::move(code), allocated, reserved, device});
+  e.margin_allocated += allocated;
+  e.margin_reserved += reserved;
+  e.margin_device += device;
+}
+
 void add_margins(Estimate& e, const DeviceMemory& memory) {
-  const auto add = [&e](std::string code, Bytes allocated, Bytes reserved, Bytes device) {
-    e.margins.push_back({std::move(code), allocated, reserved, device});
-    e.margin_allocated += allocated;
-    e.margin_reserved += reserved;
-    e.margin_device += device;
-  };
   std::vector<std::pair<std::string, Bytes>> by_code;
   for (const Diagnostic& d : e.diagnostics) {
     if (d.bound.count() == 0) continue;
@@ -152,20 +154,25 @@ void add_margins(Estimate& e, const DeviceMemory& memory) {
   }
   for (const auto& [code, bytes] : by_code) {
     const Bytes segment = bytes.rounded_up(2 * MiB);
-    add(code, bytes, segment, segment);
+    add_margin(e, code, bytes, segment, segment);
   }
-  if (memory.uncertainty.count() > 0) add("context", {}, {}, memory.uncertainty);
+  if (memory.uncertainty.count() > 0) add_margin(e, "context", {}, {}, memory.uncertainty);
 }
 
 /// What the rules still missed on the measured runs (tests/truth/accuracy.md, p95 of each figure's error), over and
 /// above the parts that are named.
-void add_residual(Estimate& e, const Timeline& t) {
+void add_residual(Estimate& e, const Timeline& t, AllocatorBackend backend) {
   const auto share = [](Bytes b, std::int64_t per_mille) { return Bytes(b.count() / 1000 * per_mille); };
   const Bytes allocated = share(t.allocated_peak, 4) + Bytes(1 * MiB), reserved = share(t.reserved_peak, 20) + Bytes(20 * MiB);
-  e.margins.push_back({"measured-residual", allocated, reserved, reserved});
-  e.margin_allocated += allocated;
-  e.margin_reserved += reserved;
-  e.margin_device += reserved;
+  add_margin(e, "measured-residual", allocated, reserved, reserved);
+  if (backend == AllocatorBackend::native) return;
+  const Bytes bound(static_cast<std::int64_t>(AsyncAllocator::reserved_bound *
+                                              static_cast<double>(t.reserved_peak.count())));
+  add_margin(e, "async-reserved", {}, bound, bound);
+  e.diagnostics.push_back({.code = "async-reserved",
+                           .severity = Severity::info,
+                           .node = {},
+                           .message = "cudaMallocAsync: reserved is a model of the driver's pool, bounded by measurement"});
 }
 
 /// Runs the trace on the scenario's card: the figures' timeline, and whether it fits with the margin held back.
@@ -178,7 +185,7 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
   s.device = {.total = total, .outside = memory.context};
   s.timeline = run(s.device);
   if (total.count() == 0) {
-    add_residual(e, s.timeline);
+    add_residual(e, s.timeline, options.backend);
     return;
   }
   const double fraction = options.per_process_memory_fraction;
@@ -192,7 +199,7 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
     s.device.total = {};
     s.timeline = run(s.device);
   }
-  add_residual(e, s.timeline);
+  add_residual(e, s.timeline, options.backend);
   e.spare = allowed - s.timeline.reserved_peak - e.margin_device;
   // Short of memory the allocator may still get along, with less in its cache.
   e.fits = !e.out_of_memory && (e.spare.count() >= 0 ||

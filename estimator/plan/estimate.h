@@ -23,7 +23,7 @@ namespace headroom {
 struct RunPlace {
   Phase phase = Phase::setup;
   int step = 0;
-  std::string node;    ///< ONNX or fx node, or "optimizer.step"
+  std::string node;    ///< ONNX or fx node, "optimizer.step", or the tensor that is made outside of the model's calls
   std::string op;      ///< ATen operator
   std::string module;  ///< module path
 };

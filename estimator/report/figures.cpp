@@ -71,7 +71,8 @@ std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
 }
 
 std::string place_line(const RunPlace& p) {
-  return std::string(name_of(p.phase)) + (p.op.empty() ? "" : ", " + p.op) + (p.module.empty() ? "" : " in " + p.module);
+  const std::string& what = p.op.empty() ? p.node : p.op;
+  return std::string(name_of(p.phase)) + (what.empty() ? "" : ", " + what) + (p.module.empty() ? "" : " in " + p.module);
 }
 
 std::string scenario_line(const Estimate& e) {

@@ -40,7 +40,7 @@ struct DiagnosticRow {
 };
 std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e);
 
-/// "backward, aten::mm in transformer.h.0.mlp".
+/// "backward, aten::mm in transformer.h.0.mlp", "setup, wte.weight".
 std::string place_line(const RunPlace& p);
 
 /// "batch 8, sequence 512, amp-bf16, adamw foreach, training step".

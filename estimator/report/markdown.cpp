@@ -17,6 +17,9 @@ std::string markdown(const Estimate& e) {
     out += fmt::format("\n{} on {} ({}).\n", *e.fits ? "Fits" : "**Does not fit**",
                        markdown_text(e.scenario.device.name.empty() ? "a card" : e.scenario.device.name),
                        human(e.scenario.device.total_bytes));
+  if (e.out_of_memory)
+    out += fmt::format("\nOut of memory in step {}, {}:\n\n> {}\n", e.oom_at.step, markdown_text(place_line(e.oom_at)),
+                       markdown_text(e.oom_text));
   out += "\n| at the peak | bytes | share |\n|---|---:|---:|\n";
   for (const CategoryRow& r : category_rows(e))
     out += fmt::format("| {} | {} | {:.1f} % |\n", r.name, human(r.bytes), r.share * 100);

@@ -137,7 +137,7 @@ std::string table_of(const ReplayAnswer& a, const Text& t, std::size_t width) {
 
 std::string replay_table(const std::vector<ReplayAnswer>& answers, const TableStyle& style) {
   const Text t(style);
-  const auto width = static_cast<std::size_t>(std::clamp(style.width, 90, 140));
+  const auto width = static_cast<std::size_t>(std::clamp(style.width, 80, 140));
   std::string out;
   for (const ReplayAnswer& a : answers) out += (out.empty() ? "" : "\n\n") + table_of(a, t, width);
   return out;

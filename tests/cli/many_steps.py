@@ -58,6 +58,9 @@ def leak(zoo):
     assert len(kept) == 12 and steady[1] == steady[-1]
     # backward has released what the graph held: the loss, one block of 512 bytes, is what stays.
     assert [b - a for a, b in zip(kept[1:], kept[2:])] == [512] * 10
+    zoo.estimate("mlp.onnx", *flags, "--leak", "loss", "--snapshot", "leak.pickle")
+    sites = json.loads(zoo.run("replay", "leak.pickle", "--format", "json"))["leaks"]
+    assert [(s["call_site"], s["count"]) for s in sites] == [("mlp.onnx aten::div.Tensor loss", 12)], sites
     table = zoo.run("estimate", os.path.join(zoo.models, "mlp.onnx"), *flags, "--leak", "loss")
     assert "12 steps" in table and "grows by 512 B a step" in table
     micro = ends(zoo.estimate("mlp.onnx", *flags, "--leak", "loss", "--accumulate", "3"))
@@ -78,6 +81,9 @@ def cards(zoo):
     assert "total capacity of 1024.00 MiB" in tight["out_of_memory"]["text"]
     assert "out of memory in step" in zoo.run("estimate", os.path.join(zoo.models, flags[0]), *flags[1:], "--memory",
                                               "1GiB", code=1)
+    pool = zoo.estimate(*flags, "--alloc-conf", "backend:cudaMallocAsync")
+    bound = next(p for p in pool["margin"]["parts"] if p["code"] == "async-reserved")
+    assert bound["reserved_bytes"] == int(0.03 * pool["peak"]["reserved_bytes"]) and bound["allocated_bytes"] == 0
     # A share of a card is the allocator's; without a card there is nothing to take a share of.
     share = ["--alloc-conf", "per_process_memory_fraction:0.01"]
     capped = zoo.estimate(*flags, "--memory", "80GiB", *share, code=1)
