@@ -135,8 +135,9 @@ SavedVariable::SavedVariable(Shadow& m, const Tensor& t, bool is_output) {
   if (!t) return;
   if (m.checkpoint_ && !t->host) {
     if (m.checkpoint_->rerunning()) {
-      m.checkpoint_->pack_rerun(t);
-      tensor_ = t;
+      // Both sides hold a detached alias: the rerun's graph goes with the rerun.
+      tensor_ = m.alias(t);
+      m.checkpoint_->pack_rerun(m.alias(t));
       return;
     }
     holder_ = m.checkpoint_->pack_forward();

@@ -14,8 +14,8 @@ std::shared_ptr<CheckpointHolder> CheckpointFrame::pack_forward() {
   return std::make_shared<CheckpointHolder>(CheckpointHolder{shared_from_this(), packed_++});
 }
 
-void CheckpointFrame::pack_rerun(const Tensor& t) {
-  stored_.push_back(t);
+void CheckpointFrame::pack_rerun(Tensor t) {
+  stored_.push_back(std::move(t));
   if (stored_.size() == packed_) throw Stop{};
 }
 

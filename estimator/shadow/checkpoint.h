@@ -17,7 +17,7 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   /// A saved tensor of the forward run: a number instead of the tensor.
   std::shared_ptr<struct CheckpointHolder> pack_forward();
   /// A saved tensor of the rerun, under its number. Throws Stop after the last one.
-  void pack_rerun(const Tensor& t);
+  void pack_rerun(Tensor t);
   /// The tensor with that number; runs the segment again when it has not been.
   Tensor unpack(Shadow& m, std::size_t number);
 

@@ -7,6 +7,7 @@
 #include "estimator/shadow/checkpoint.h"
 #include "estimator/shadow/formula_node.h"
 #include "estimator/shadow/kernels/iterator.h"
+#include "estimator/shadow/tables/overloads.h"
 
 namespace headroom::shadow {
 namespace {
@@ -23,11 +24,6 @@ class Deeper {
   int& depth_;
 };
 
-template <class Vector>
-std::span<const Value> span_of(const Vector& v) {
-  return {v.data(), v.size()};
-}
-
 const Operator* find_rule(std::string_view name) {
   static const auto* rules = [] {
     auto* map = new std::unordered_map<std::string_view, const Operator*>;
@@ -37,20 +33,6 @@ const Operator* find_rule(std::string_view name) {
   }();
   const auto found = rules->find(name);
   return found == rules->end() ? nullptr : found->second;
-}
-
-Value value_of(const aten::Argument& a) {
-  using Kind = aten::Literal::Kind;
-  switch (a.value.kind) {
-    case Kind::integer: return a.type == aten::Type::real ? Value(static_cast<double>(a.value.integer)) : Value(a.value.integer);
-    case Kind::real: return Value(a.value.real);
-    case Kind::boolean: return Value(a.value.integer != 0);
-    case Kind::integers: return Value(a.value.integers);
-    case Kind::text: return Value(a.value.text);
-    case Kind::dtype: return Value(static_cast<DType>(a.value.integer));
-    case Kind::none: break;
-  }
-  return {};
 }
 
 bool any_needs_grad(const Value& v) {
@@ -126,7 +108,7 @@ void Shadow::call(std::string_view op, std::span<const Arg> args, std::span<cons
     const auto& arguments = e.schema->arguments;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const bool given = i < args.size() && !std::holds_alternative<Unset>(args[i]);
-      values.push_back(given ? value_of(args[i]) : shadow::value_of(arguments[i]));
+      values.push_back(given ? value_of(args[i]) : default_of(arguments[i]));
       Value& v = values.back();
       // One number stands for a list of that many, as in Python.
       if (v.is_number() && arguments[i].list && arguments[i].type == aten::Type::integer)
@@ -225,7 +207,7 @@ const Shadow::Entry& Shadow::entry(std::string_view op) {
 Shadow::Arguments Shadow::completed(const Entry& e, std::span<const Value> args) const {
   Arguments out(args.begin(), args.end());
   const auto& arguments = e.schema->arguments;
-  for (std::size_t i = args.size(); i < arguments.size(); ++i) out.push_back(shadow::value_of(arguments[i]));
+  for (std::size_t i = args.size(); i < arguments.size(); ++i) out.push_back(default_of(arguments[i]));
   return out;
 }
 
@@ -328,7 +310,7 @@ Outputs Shadow::run_generic(const Entry& e, std::span<const Value> args) {
         if (const int i = s.argument(name); i >= 0 && args[static_cast<std::size_t>(i)].is_tensor())
           return empty_like_contiguous(args[static_cast<std::size_t>(i)].tensor());
     }
-    boost::container::small_vector<Value, 4> tensors;
+    BoundArguments tensors;
     for (const Value& v : args)
       if (v.is_tensor() || v.is_number()) tensors.push_back(v);
     if (broadcasts(span_of(tensors))) return elementwise(*this, result_type(span_of(tensors)), span_of(tensors));

@@ -153,7 +153,7 @@ class Shadow final : public Machine, private FormulaHost {
   friend class CheckpointFrame;
   friend void run_backward(Shadow&, const Tensor&, Tensor);
 
-  using Arguments = boost::container::small_vector<Value, 10>;
+  using Arguments = BoundArguments;
 
   Outputs call(const aten::OpSchema& op, std::span<const Value> args) override;
 

@@ -1,6 +1,6 @@
-// Workspaces of cuDNN's convolutions. cuDNN chooses a kernel per shape; most of its workspace is staging between NCHW and
-// NHWC, so it is a sum of input, output and weight bytes. Measured calls are looked up (tables/conv-h200.txt, written by
-// scripts/conv-table); any other call takes the sum of the nearest measured one of its kind.
+// Workspaces of cuDNN's convolutions. cuDNN chooses a kernel per shape; most of its workspace is staging between NCHW
+// and NHWC, so it is a sum of input, output and weight bytes. Measured calls are looked up (tables/conv-h200.txt,
+// written by scripts/conv-table); any other call takes the sum of the nearest measured one of its kind.
 #pragma once
 
 #include <cstdint>
