@@ -159,6 +159,20 @@ void add_margins(Estimate& e, const DeviceMemory& memory) {
   if (memory.uncertainty.count() > 0) add_margin(e, "context", {}, {}, memory.uncertainty);
 }
 
+/// Inference drops its outputs unless the scenario says otherwise; a loop that keeps them holds the last ones too.
+void note_outputs(Estimate& e, const Program& program) {
+  if (e.scenario.training() || e.scenario.outputs) return;
+  Bytes kept;
+  const DType cast = e.scenario.module_dtype();
+  for (const ProgramOutput& o : program.outputs)
+    kept += bytes_of(cast != DType::undefined && is_float(o.dtype) ? cast : o.dtype, element_count(o.dims));
+  e.diagnostics.push_back({.code = "outputs-assumed",
+                           .severity = Severity::info,
+                           .node = {},
+                           .message = "outputs are dropped before the next forward; --outputs keep holds them longer",
+                           .bound = kept});
+}
+
 /// What the rules still missed on the measured runs (tests/truth/accuracy.md, p95 of each figure's error), over and
 /// above the parts that are named.
 void add_residual(Estimate& e, const Timeline& t, AllocatorBackend backend) {
@@ -263,6 +277,7 @@ Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, S
   s.trace = std::make_shared<const shadow::Trace>(machine.take_trace());
 
   const DeviceMemory memory = device_memory(scenario.device);
+  note_outputs(e, program);
   add_margins(e, memory);
   run_on_device(e, s, memory);
 
