@@ -42,9 +42,10 @@ std::string figures(const ReplayAnswer& a, const Text& t, std::size_t width) {
   const auto row = [&](const char* name, std::int64_t bytes, const std::string& what) {
     return fmt::format("  {:<10} {}  {}\n", name, t.bold(fmt::format("{:>10}", human(Bytes(bytes)))), t.dim(what));
   };
-  std::string out = "";
+  std::string out;
   if (!s.as_recorded)
-    out = "under " + printable(setting_name(s), 400) + (a.memory ? ", in " + human(*a.memory) : "") + "\n\n";
+    out = "under " + printable(setting_name(s), 400) +
+          (a.memory ? ", with " + human(*a.memory) + " for the allocator (a CUDA context needs its own)" : "") + "\n\n";
   std::string at = fmt::format("peak at event {}", r.at_peak_allocated.entry);
   if (!s.peak_site.empty()) at += ": " + printable(s.peak_site);
   out += row("allocated", r.stats.allocated_bytes.all.peak, at);

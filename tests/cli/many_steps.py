@@ -3,6 +3,7 @@ run, a card that is too small ends in PyTorch's words. Usage: many_steps.py PROG
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -49,6 +50,8 @@ def snapshots(zoo):
         assert b"aten::" in first and b"weights" in first
     refused = ["estimate", os.path.join(zoo.models, "mlp.onnx"), "--alloc-conf", "backend:cudaMallocAsync"]
     zoo.run(*refused, "--snapshot", "run.pickle", code=2)
+    shutil.copy(os.path.join(zoo.models, "mlp.onnx"), zoo.folder)
+    zoo.run("estimate", "mlp.onnx", "--snapshot", "mlp.onnx", code=2)
 
 
 def leak(zoo):

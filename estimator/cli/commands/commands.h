@@ -19,7 +19,7 @@ int run_gpus(const Options& o);
 int run_completions(const Options& o);
 
 /// The one file that the command is about. `what` and `example` are for the message. Throws Error(usage) when there is
-/// none or more, or when -o names it.
+/// none or more, or when a result would be written over it.
 const std::string& one_file(const Options& o, std::string_view what, std::string_view example);
 const std::string& model_file(const Options& o);
 /// --memory. Throws Error(usage) when it is no size.

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <utility>
 
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
@@ -15,8 +16,10 @@ const std::string& one_file(const Options& o, std::string_view what, std::string
     throw usage_error("headroom " + o.command + " takes one " + std::string(what) + ", but got '" + printable(o.files[0]) +
                       "' and '" + printable(o.files[1]) + "'");
   std::error_code none;
-  if (!o.output.empty() && std::filesystem::equivalent(o.output, o.files[0], none))
-    throw usage_error("-o would write over the " + std::string(what) + " itself", o.output, "name another file");
+  for (const auto& [flag, written] : {std::pair("-o", o.output), std::pair("--snapshot", o.snapshot)})
+    if (!written.empty() && std::filesystem::equivalent(written, o.files[0], none))
+      throw usage_error(std::string(flag) + " would write over the " + std::string(what) + " itself", written,
+                        "name another file");
   return o.files[0];
 }
 
