@@ -100,8 +100,11 @@ std::string human(Bytes n) {
   if (u == 0)
     std::snprintf(out.data(), out.size(), "%lld B", static_cast<long long>(n.count()));
   else
-    std::snprintf(out.data(), out.size(), std::fabs(v) < 10 ? "%.2f %s" : std::fabs(v) < 100 ? "%.1f %s" : "%.0f %s", v,
-                  names[u]);
+    std::snprintf(out.data(), out.size(),
+                  std::fabs(v) < 10    ? "%.2f %s"
+                  : std::fabs(v) < 100 ? "%.1f %s"
+                                       : "%.0f %s",
+                  v, names[u]);
   return out.data();
 }
 

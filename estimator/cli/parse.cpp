@@ -75,8 +75,7 @@ Options parse(const std::vector<std::string>& arguments) {
     const auto near = nearest(arguments[0], names);
     const bool file = arguments[0].ends_with(".onnx");
     throw usage_error("there is no command '" + printable(arguments[0]) + "'", "",
-                      arguments[0].starts_with('-')
-                          ? "the command stands first: headroom estimate model.onnx --batch 8"
+                      arguments[0].starts_with('-') ? "the command stands first: headroom estimate model.onnx --batch 8"
                       : file         ? "did you mean `headroom estimate " + printable(arguments[0]) + "`?"
                       : near.empty() ? "`headroom --help` lists the commands"
                                      : "did you mean `headroom " + std::string(near) + "`?");

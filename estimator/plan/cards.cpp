@@ -35,8 +35,8 @@ std::vector<Card> load() {
     c.device.compute_major = static_cast<int>(parse_int(parts.at(0)).value());
     c.device.compute_minor = static_cast<int>(parse_int(parts.at(1)).value());
     c.device.sm_count = row.at("sm_count");
-    // Volta, Hopper and the data-centre Ampere and Blackwell parts hold 2,048 threads an SM; 8.6, 8.9 and 12.x hold 1,536;
-    // Turing 1,024 (CUDA C programming guide, compute capabilities).
+    // Volta, Hopper and the data-centre Ampere and Blackwell parts hold 2,048 threads an SM; 8.6, 8.9 and 12.x hold
+    // 1,536; Turing 1,024 (CUDA C programming guide, compute capabilities).
     const int cc = c.device.compute_major * 10 + c.device.compute_minor;
     c.device.threads_per_sm = cc == 75 ? 1024 : (cc == 86 || cc == 87 || cc == 89 || cc >= 120) ? 1536 : 2048;
     c.device.generation = row.at("generation");

@@ -458,7 +458,8 @@ ValueDraft Parser::value_info(std::string_view message) {
 
 void Parser::check_declared(const ValueDraft& value, std::string_view name) const {
   for (const Dim& dim : value.type.dims)
-    if (dim.value < -1) throw bad_input("a negative dimension: " + std::to_string(dim.value), where(name), damaged_hint);
+    if (dim.value < -1)
+      throw bad_input("a negative dimension: " + std::to_string(dim.value), where(name), damaged_hint);
   if (value.type.dims.size() > max_rank)
     throw bad_input("it has " + std::to_string(value.type.dims.size()) + " dimensions", where(name), damaged_hint);
 }
@@ -620,7 +621,8 @@ TensorData Parser::tensor(std::string_view message) {
   return draft;
 }
 
-/// Sets `where` and `bytes`. What they hold is exactly what dims and dtype ask for, `expected` bytes, or they hold nothing.
+/// Sets `where` and `bytes`. What they hold is exactly what dims and dtype ask for, `expected` bytes, or they hold
+/// nothing.
 void Parser::locate_data(std::string_view message, std::string_view raw, bool has_typed_fields, std::int64_t expected,
                          TensorData& tensor) {
   using Where = TensorData::Where;

@@ -185,8 +185,7 @@ const Graph* Resolver::graph(const GraphDraft& draft, const Call& call) {
 
   Gathered outputs(outputs_);
   for (const ValueDraft& output : draft.outputs) {
-    if (!output.name.valid() || !visible(output.name))
-      throw unknown_value(output.name, "the graph has the output");
+    if (!output.name.valid() || !visible(output.name)) throw unknown_value(output.name, "the graph has the output");
     outputs.add({bindings_[output.name.at()].value, output.type});
   }
   graph.outputs = outputs.kept_in(arena_);

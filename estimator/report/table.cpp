@@ -70,8 +70,9 @@ class Table {
     line.replace(2, verdict.size(), *e_.fits ? text_.good(verdict) : text_.bad(verdict));
     out_ += "\n" + line;
     if (e_.out_of_memory) {
-      out_ += wrapped(fmt::format("out of memory in step {}, {}", e_.oom_at.step, printable(place_line(e_.oom_at), 200)),
-                      width_, 4, "  ");
+      out_ +=
+          wrapped(fmt::format("out of memory in step {}, {}", e_.oom_at.step, printable(place_line(e_.oom_at), 200)),
+                  width_, 4, "  ");
       out_ += text_.dim(wrapped(printable(e_.oom_text, 1200), width_, 4, "    "));
     } else if (!*e_.fits) {
       out_ += text_.dim(wrapped("it runs if nothing of what it can be short by is needed", width_, 4, "  "));
@@ -104,8 +105,10 @@ class Table {
     if (e_.scenario.steps == 0 && e_.scenario.sequences.empty()) return;
     const std::vector<StepRow> rows = step_rows(e_);
     if (rows.size() < 2) return;
-    out_ += "\n" + text_.bold(fmt::format("{:<18} {:>10}  {:>10}  {:>10}", fmt::format("{} steps", rows.size()), "first",
-                                          "highest", "last")) + "\n";
+    out_ += "\n" +
+            text_.bold(fmt::format("{:<18} {:>10}  {:>10}  {:>10}", fmt::format("{} steps", rows.size()), "first",
+                                   "highest", "last")) +
+            "\n";
     const auto line = [&](const char* name, const auto& figure) {
       Bytes highest;
       for (const StepRow& r : rows) highest = std::max(highest, figure(r));

@@ -30,7 +30,8 @@ class Chain {
   void add_block(const std::string& block) {
     const std::string scope = "layers." + block, residual = last_;
     node("LayerNormalization", scope + ".norm", "torch.nn.modules.normalization.LayerNorm", "layer_norm.default",
-         "layer_norm_" + block, {last_, weight(scope + ".norm.weight", {64}), weight(scope + ".norm.bias", {64})}, "[64]");
+         "layer_norm_" + block, {last_, weight(scope + ".norm.weight", {64}), weight(scope + ".norm.bias", {64})},
+         "[64]");
     linear(scope + ".up", "up_" + block);
     node("Relu", scope + ".act", "torch.nn.modules.activation.ReLU", "relu.default", "relu_" + block, {last_});
     linear(scope + ".down", "down_" + block);
@@ -77,7 +78,8 @@ class Chain {
       entry.set_key(key);
       entry.set_value(value);
     };
-    metadata("pkg.torch.onnx.class_hierarchy", "['model.Model', 'model.Block', '" + module + "', 'aten." + target + "']");
+    metadata("pkg.torch.onnx.class_hierarchy",
+             "['model.Model', 'model.Block', '" + module + "', 'aten." + target + "']");
     metadata("pkg.torch.onnx.fx_node", "%" + fx + " : [num_users=1] = call_function[target=torch.ops.aten." + target +
                                            "](args = (" + arguments + "), kwargs = {})");
     metadata("pkg.torch.onnx.name_scopes", "['', 'layers', '" + scope + "', '" + fx + "']");

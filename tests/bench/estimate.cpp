@@ -31,8 +31,7 @@ struct Question {
 };
 
 const Question& gpt2() {
-  static const Question question(HEADROOM_ZOO "/gpt2.onnx",
-                                 {.batch = 8, .sequence = 512, .loss = LossKind::causal_lm});
+  static const Question question(HEADROOM_ZOO "/gpt2.onnx", {.batch = 8, .sequence = 512, .loss = LossKind::causal_lm});
   return question;
 }
 
@@ -65,8 +64,7 @@ void step(benchmark::State& state, const Question& q) {
   }
 }
 void allocate(benchmark::State& state, const Question& q) {
-  for (auto _ : state)
-    benchmark::DoNotOptimize(run_timeline(*q.stages.trace, *make_allocator(AllocatorOptions{}, {})));
+  for (auto _ : state) benchmark::DoNotOptimize(run_timeline(*q.stages.trace, *make_allocator(AllocatorOptions{}, {})));
 }
 void whole(benchmark::State& state, const Question& q) {
   for (auto _ : state) benchmark::DoNotOptimize(estimate(q.file, q.scenario));
@@ -79,14 +77,14 @@ void of_chain(benchmark::State& state, Stage stage) {
   state.SetComplexityN(state.range(0));
 }
 
-#define HEADROOM_BENCH_STAGE(STAGE)                                                     \
-  BENCHMARK_CAPTURE(of_gpt2, STAGE, STAGE)->Unit(benchmark::kMillisecond);              \
-  BENCHMARK_CAPTURE(of_chain, STAGE, STAGE)                                             \
-      ->Unit(benchmark::kMillisecond)                                                   \
-      ->Args({1'000})                                                                   \
-      ->Args({3'000})                                                                   \
-      ->Args({10'000})                                                                  \
-      ->Args({100'000})                                                                 \
+#define HEADROOM_BENCH_STAGE(STAGE)                                        \
+  BENCHMARK_CAPTURE(of_gpt2, STAGE, STAGE)->Unit(benchmark::kMillisecond); \
+  BENCHMARK_CAPTURE(of_chain, STAGE, STAGE)                                \
+      ->Unit(benchmark::kMillisecond)                                      \
+      ->Args({1'000})                                                      \
+      ->Args({3'000})                                                      \
+      ->Args({10'000})                                                     \
+      ->Args({100'000})                                                    \
       ->Complexity(benchmark::oN)
 HEADROOM_BENCH_STAGE(read);
 HEADROOM_BENCH_STAGE(bind);

@@ -26,16 +26,18 @@ int run_gpus(const Options& o) {
     j["schema_version"] = 1;
     for (const Card& c : cards()) {
       nlohmann::ordered_json cloud = nlohmann::ordered_json::array();
-      for (const auto& i : c.cloud) cloud.push_back({{"provider", i.provider}, {"instance", i.instance}, {"gpus", i.gpus}});
-      j["cards"].push_back({{"name", c.name},
-                            {"aliases", c.aliases},
-                            {"total_bytes", c.device.total_bytes.count()},
-                            {"estimated", c.estimated},
-                            {"compute_capability", fmt::format("{}.{}", c.device.compute_major, c.device.compute_minor)},
-                            {"sm_count", c.device.sm_count},
-                            {"generation", c.device.generation},
-                            {"cloud", cloud},
-                            {"source", c.source}});
+      for (const auto& i : c.cloud)
+        cloud.push_back({{"provider", i.provider}, {"instance", i.instance}, {"gpus", i.gpus}});
+      j["cards"].push_back(
+          {{"name", c.name},
+           {"aliases", c.aliases},
+           {"total_bytes", c.device.total_bytes.count()},
+           {"estimated", c.estimated},
+           {"compute_capability", fmt::format("{}.{}", c.device.compute_major, c.device.compute_minor)},
+           {"sm_count", c.device.sm_count},
+           {"generation", c.device.generation},
+           {"cloud", cloud},
+           {"source", c.source}});
     }
     out = j.dump(2) + "\n";
   } else if (o.format == "csv") {
