@@ -113,9 +113,9 @@ void FormulaNode::save_results(Shadow& m, const Outputs& outputs) {
 
 Gradients FormulaNode::apply(Shadow& m, const Gradients& grads) {
   const aten::OpSchema& s = *entry_.schema;
-  m.recorder().op = m.recorder().text(entry_.name);
-  // Locals of the node's apply(): they live until it returns.
-  std::vector<Value> arguments = arguments_, results = results_;
+  m.recorder().op = entry_.text;
+  // Locals of the node's apply(): what it unpacks lives until it returns. A node runs once, so its copies are taken.
+  std::vector<Value> arguments = std::move(arguments_), results = std::move(results_);
   for (const Kept& k : kept_) {
     auto& to = k.what->result ? results : arguments;
     if (k.what->index >= to.size()) to.resize(k.what->index + 1u);

@@ -72,9 +72,11 @@ void Recorder::begin(Phase phase, int step) {
 }
 
 std::int32_t Recorder::text(std::string_view t) {
-  const auto [it, fresh] = texts_.try_emplace(std::string(t), static_cast<std::int32_t>(trace_.texts.size()));
-  if (fresh) trace_.texts.emplace_back(t);
-  return it->second;
+  if (const auto found = texts_.find(t); found != texts_.end()) return found->second;
+  const auto id = static_cast<std::int32_t>(trace_.texts.size());
+  texts_.emplace(t, id);
+  trace_.texts.emplace_back(t);
+  return id;
 }
 
 }  // namespace headroom::shadow

@@ -40,7 +40,11 @@ class Recorder {
   Trace& trace_;
   Phase phase_ = Phase::setup;
   int step_ = 0;
-  std::unordered_map<std::string, std::int32_t> texts_;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> texts_;
 };
 
 }  // namespace headroom::shadow

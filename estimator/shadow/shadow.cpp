@@ -200,6 +200,7 @@ const Shadow::Entry& Shadow::entry(std::string_view op) {
   if (!e->schema)
     throw std::logic_error("operator " + std::string(op) + " is not in the table of torch " +
                            std::string(table_.version()));
+  e->text = recorder_.text(e->name);
   const std::string_view key = e->name;
   return *entries_.emplace(key, std::move(e)).first->second;
 }
@@ -293,7 +294,7 @@ Outputs Shadow::run_kernel(const Entry& e, std::span<const Value> args) {
   const Deeper below(below_autograd_);
   // The label of what is allocated: the outermost operator below autograd.
   const auto op = recorder_.op;
-  if (below_autograd_ == 1) recorder_.op = recorder_.text(e.name);
+  if (below_autograd_ == 1) recorder_.op = e.text;
   Outputs out = e.op ? e.op->rule(*this, Args(args)) : run_generic(e, args);
   recorder_.op = op;
   return out;

@@ -140,6 +140,7 @@ class Shadow final : public Machine, private FormulaHost {
     std::string name;                        ///< "aten::add.Tensor"
     const aten::OpSchema* schema = nullptr;  ///< in the torch version's table
     const Operator* op = nullptr;            ///< our rule; null: the generic one
+    std::int32_t text = -1;                  ///< the name in the trace
   };
   const Entry& entry(std::string_view op);
   Outputs dispatch(const Entry& e, std::span<const Value> args);
