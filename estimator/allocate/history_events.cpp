@@ -107,8 +107,7 @@ class EventsReader {
     std::vector<std::uint32_t> stack;
     for (std::size_t at = 0, end = 0; end != std::string_view::npos; at = end + separator.size()) {
       end = text.find(separator, at);
-      std::vector<std::string_view> parts =
-          split(text.substr(at, end == std::string_view::npos ? end : end - at), ':');
+      std::vector<std::string_view> parts = split(text.substr(at, end == std::string_view::npos ? end : end - at), ':');
       parts.resize(3);
       stack.push_back(static_cast<std::uint32_t>(history.frames.size()));
       history.frames.push_back({std::string(parts[0]), parse_int(parts[1]).value_or(0), std::string(parts[2])});

@@ -46,9 +46,7 @@ class Bytes {
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
 
   /// This size rounded up to a multiple of `unit` (> 0).
-  constexpr Bytes rounded_up(std::int64_t unit) const {
-    return Bytes(checked_mul(n_ / unit + (n_ % unit != 0), unit));
-  }
+  constexpr Bytes rounded_up(std::int64_t unit) const { return Bytes(checked_mul(n_ / unit + (n_ % unit != 0), unit)); }
 
  private:
   std::int64_t n_ = 0;

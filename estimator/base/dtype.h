@@ -47,14 +47,18 @@ constexpr bool known_dtype(std::int64_t code) { return code >= 1 && code <= 28; 
 constexpr int bits_of(DType t) {
   switch (t) {
     case DType::undefined:
-    case DType::string: return 0;
+    case DType::string:
+      return 0;
     case DType::u2:
-    case DType::i2: return 2;
+    case DType::i2:
+      return 2;
     case DType::u4:
     case DType::i4:
-    case DType::f4e2m1: return 4;
+    case DType::f4e2m1:
+      return 4;
     case DType::f6e2m3:
-    case DType::f6e3m2: return 6;
+    case DType::f6e3m2:
+      return 6;
     case DType::u8:
     case DType::i8:
     case DType::b8:
@@ -62,19 +66,24 @@ constexpr int bits_of(DType t) {
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:
     case DType::f8e5m2fnuz:
-    case DType::f8e8m0: return 8;
+    case DType::f8e8m0:
+      return 8;
     case DType::u16:
     case DType::i16:
     case DType::f16:
-    case DType::bf16: return 16;
+    case DType::bf16:
+      return 16;
     case DType::f32:
     case DType::i32:
-    case DType::u32: return 32;
+    case DType::u32:
+      return 32;
     case DType::f64:
     case DType::i64:
     case DType::u64:
-    case DType::c64: return 64;
-    case DType::c128: return 128;
+    case DType::c64:
+      return 64;
+    case DType::c128:
+      return 128;
   }
   return 0;
 }
@@ -86,15 +95,13 @@ constexpr Bytes bytes_of(DType t, std::int64_t count) {
   return Bytes(checked_add(checked_mul(count, bits), 7) / 8);
 }
 
-constexpr bool is_float(DType t) {
-  return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::f64;
-}
+constexpr bool is_float(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::f64; }
 /// fp16 or bf16: what "low precision" means in PyTorch's autocast.
 constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 constexpr bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
 constexpr bool is_integer(DType t) {
-  return t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::i16 || t == DType::i32 ||
-         t == DType::i64 || t == DType::u32 || t == DType::u64;
+  return t == DType::u8 || t == DType::i8 || t == DType::u16 || t == DType::i16 || t == DType::i32 || t == DType::i64 ||
+         t == DType::u32 || t == DType::u64;
 }
 
 /// PyTorch's name without "torch.": "float32", "bfloat16", "int64", "bool".

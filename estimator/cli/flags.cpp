@@ -51,55 +51,53 @@ std::vector<std::int64_t> sizes(std::string_view flag, std::string_view text, ch
 }
 
 constexpr auto precisions = std::to_array<std::pair<std::string_view, Precision>>({{"fp32", Precision::fp32},
-                                                                                  {"tf32", Precision::tf32},
-                                                                                  {"fp16", Precision::fp16},
-                                                                                  {"bf16", Precision::bf16},
-                                                                                  {"amp-fp16", Precision::amp_fp16},
-                                                                                  {"amp-bf16", Precision::amp_bf16}});
-constexpr auto optimizers = std::to_array<std::pair<std::string_view, OptimizerKind>>(
-    {{"sgd", OptimizerKind::sgd},
-     {"sgd-momentum", OptimizerKind::sgd_momentum},
-     {"adam", OptimizerKind::adam},
-     {"adamw", OptimizerKind::adamw},
-     {"adagrad", OptimizerKind::adagrad},
-     {"rmsprop", OptimizerKind::rmsprop},
-     {"adadelta", OptimizerKind::adadelta},
-     {"adafactor", OptimizerKind::adafactor},
-     {"lion", OptimizerKind::lion},
-     {"muon", OptimizerKind::muon},
-     {"adamw8bit", OptimizerKind::adamw8bit},
-     {"none", OptimizerKind::none}});
-constexpr auto impls = std::to_array<std::pair<std::string_view, OptimizerImpl>>({{"foreach", OptimizerImpl::foreach},
-                                                                                 {"fused", OptimizerImpl::fused},
-                                                                                 {"for-loop", OptimizerImpl::for_loop}});
-constexpr auto losses = std::to_array<std::pair<std::string_view, LossKind>>({{"cross-entropy", LossKind::cross_entropy},
-                                                                             {"causal-lm", LossKind::causal_lm},
-                                                                             {"mse", LossKind::mse},
-                                                                             {"sum", LossKind::sum},
-                                                                             {"none", LossKind::none}});
-constexpr auto zero_grads = std::to_array<std::pair<std::string_view, ZeroGrad>>(
-    {{"after-step", ZeroGrad::after_step},
-     {"before-forward", ZeroGrad::before_forward},
-     {"before-backward", ZeroGrad::before_backward}});
-constexpr auto backends = std::to_array<std::pair<std::string_view, AttentionBackend>>(
-    {{"auto", AttentionBackend::automatic},
-     {"math", AttentionBackend::math},
-     {"efficient", AttentionBackend::efficient},
-     {"flash", AttentionBackend::flash},
-     {"cudnn", AttentionBackend::cudnn}});
+                                                                                   {"tf32", Precision::tf32},
+                                                                                   {"fp16", Precision::fp16},
+                                                                                   {"bf16", Precision::bf16},
+                                                                                   {"amp-fp16", Precision::amp_fp16},
+                                                                                   {"amp-bf16", Precision::amp_bf16}});
+constexpr auto optimizers =
+    std::to_array<std::pair<std::string_view, OptimizerKind>>({{"sgd", OptimizerKind::sgd},
+                                                               {"sgd-momentum", OptimizerKind::sgd_momentum},
+                                                               {"adam", OptimizerKind::adam},
+                                                               {"adamw", OptimizerKind::adamw},
+                                                               {"adagrad", OptimizerKind::adagrad},
+                                                               {"rmsprop", OptimizerKind::rmsprop},
+                                                               {"adadelta", OptimizerKind::adadelta},
+                                                               {"adafactor", OptimizerKind::adafactor},
+                                                               {"lion", OptimizerKind::lion},
+                                                               {"muon", OptimizerKind::muon},
+                                                               {"adamw8bit", OptimizerKind::adamw8bit},
+                                                               {"none", OptimizerKind::none}});
+constexpr auto impls = std::to_array<std::pair<std::string_view, OptimizerImpl>>(
+    {{"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"for-loop", OptimizerImpl::for_loop}});
+constexpr auto losses =
+    std::to_array<std::pair<std::string_view, LossKind>>({{"cross-entropy", LossKind::cross_entropy},
+                                                          {"causal-lm", LossKind::causal_lm},
+                                                          {"mse", LossKind::mse},
+                                                          {"sum", LossKind::sum},
+                                                          {"none", LossKind::none}});
+constexpr auto zero_grads =
+    std::to_array<std::pair<std::string_view, ZeroGrad>>({{"after-step", ZeroGrad::after_step},
+                                                          {"before-forward", ZeroGrad::before_forward},
+                                                          {"before-backward", ZeroGrad::before_backward}});
+constexpr auto backends =
+    std::to_array<std::pair<std::string_view, AttentionBackend>>({{"auto", AttentionBackend::automatic},
+                                                                  {"math", AttentionBackend::math},
+                                                                  {"efficient", AttentionBackend::efficient},
+                                                                  {"flash", AttentionBackend::flash},
+                                                                  {"cudnn", AttentionBackend::cudnn}});
 constexpr auto parallels = std::to_array<std::pair<std::string_view, Parallel>>({{"none", Parallel::none},
-                                                                                {"ddp", Parallel::ddp},
-                                                                                {"zero1", Parallel::zero1},
-                                                                                {"zero2", Parallel::zero2},
-                                                                                {"fsdp2", Parallel::fsdp2}});
+                                                                                 {"ddp", Parallel::ddp},
+                                                                                 {"zero1", Parallel::zero1},
+                                                                                 {"zero2", Parallel::zero2},
+                                                                                 {"fsdp2", Parallel::fsdp2}});
 constexpr auto tasks =
     std::to_array<std::pair<std::string_view, Task>>({{"train", Task::train}, {"infer", Task::infer}});
-constexpr auto casts =
-    std::to_array<std::pair<std::string_view, CastOn>>({{"cpu", CastOn::cpu}, {"gpu", CastOn::gpu}});
-constexpr auto kept = std::to_array<std::pair<std::string_view, OutputsKept>>(
-    {{"keep", OutputsKept::keep}, {"drop", OutputsKept::drop}});
-constexpr auto leaks =
-    std::to_array<std::pair<std::string_view, Leak>>({{"none", Leak::none}, {"loss", Leak::loss}});
+constexpr auto casts = std::to_array<std::pair<std::string_view, CastOn>>({{"cpu", CastOn::cpu}, {"gpu", CastOn::gpu}});
+constexpr auto kept =
+    std::to_array<std::pair<std::string_view, OutputsKept>>({{"keep", OutputsKept::keep}, {"drop", OutputsKept::drop}});
+constexpr auto leaks = std::to_array<std::pair<std::string_view, Leak>>({{"none", Leak::none}, {"loss", Leak::loss}});
 constexpr auto formats = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
 constexpr auto stages = std::to_array<std::pair<std::string_view, std::string_view>>(

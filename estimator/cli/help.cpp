@@ -11,7 +11,8 @@ std::string padded(std::string text, std::size_t width) {
 /// "  -o, --output FILE"; long choices go below the help line.
 std::string usage_of(const Flag& f) {
   const auto comma = f.name.find(',');
-  std::string out = comma == std::string_view::npos ? "      --" : "  -" + std::string(f.name.substr(comma + 1)) + ", --";
+  std::string out =
+      comma == std::string_view::npos ? "      --" : "  -" + std::string(f.name.substr(comma + 1)) + ", --";
   out += f.name.substr(0, comma);
   if (!f.argument.empty()) out += f.argument.size() > 24 ? " WHAT" : " " + std::string(f.argument);
   return out;
@@ -29,13 +30,14 @@ std::string general_help() {
       "  headroom estimate gpt2.onnx --batch 8 --seq 512 --precision amp-bf16\n"
       "  headroom estimate resnet50.onnx --batch 64 --gpu rtx-4090\n\n"
       "`headroom COMMAND --help` explains one command.\n"
-      "exit: 0 answered, 1 answered no (does not fit), 2 usage, 3 bad input, 4 not modelled (--strict), 5 environment\n";
+      "exit: 0 answered, 1 answered no (does not fit), 2 usage, 3 bad input, 4 not modelled (--strict), 5 "
+      "environment\n";
   return out;
 }
 
 std::string help_of(const Command& command) {
-  std::string out = "headroom " + std::string(command.name) + ": " + std::string(command.summary) + "\n\nusage: headroom " +
-                    std::string(command.name) + " " + std::string(command.arguments) +
+  std::string out = "headroom " + std::string(command.name) + ": " + std::string(command.summary) +
+                    "\n\nusage: headroom " + std::string(command.name) + " " + std::string(command.arguments) +
                     (command.arguments.empty() ? "" : " ") + "[OPTIONS]\n";
   std::string_view group;
   for (const Flag& f : flags()) {

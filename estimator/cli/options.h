@@ -17,13 +17,13 @@ struct Options {
   std::string gpu;
   std::string memory;
   std::string format = "table";
-  std::string output;   ///< -o
-  std::string stage;    ///< inspect --stage
-  std::string against;  ///< inspect --against
+  std::string output;                    ///< -o
+  std::string stage;                     ///< inspect --stage
+  std::string against;                   ///< inspect --against
   std::vector<std::string> alloc_confs;  ///< replay: every --alloc-conf; estimate takes the last
-  std::string snapshot; ///< estimate --snapshot
-  std::string torch;    ///< --torch as given; empty: not given
-  bool check = false;   ///< replay --check
+  std::string snapshot;                  ///< estimate --snapshot
+  std::string torch;                     ///< --torch as given; empty: not given
+  bool check = false;                    ///< replay --check
   bool strict = false;
   bool help = false;
   bool version = false;
@@ -46,7 +46,7 @@ struct Command {
   unsigned bit;
   std::string_view arguments;  ///< "MODEL.onnx"
   std::string_view summary;
-  std::string_view examples;   ///< lines of the help text
+  std::string_view examples;  ///< lines of the help text
   int (*run)(const Options&);
 };
 std::span<const Command> commands();

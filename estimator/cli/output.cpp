@@ -27,8 +27,9 @@ int write_all(int fd, std::string_view text) {
 }
 
 Error cannot_write(const std::string& where, int why) {
-  return environment_error(std::string("cannot write the result: ") + std::strerror(why), printable(where),
-                           why == ENOSPC ? "free some space, or write elsewhere" : "choose another -o, or leave it out");
+  return environment_error(
+      std::string("cannot write the result: ") + std::strerror(why), printable(where),
+      why == ENOSPC ? "free some space, or write elsewhere" : "choose another -o, or leave it out");
 }
 
 }  // namespace

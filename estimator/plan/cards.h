@@ -15,10 +15,10 @@ struct CloudInstance {
 };
 
 struct Card {
-  std::string name;                  ///< "h200"
+  std::string name;  ///< "h200"
   std::vector<std::string> aliases;
   Device device;
-  bool estimated = false;            ///< total bytes are an estimate, not what CUDA was seen to report
+  bool estimated = false;  ///< total bytes are an estimate, not what CUDA was seen to report
   std::string source;
   std::vector<CloudInstance> cloud;
 };

@@ -139,9 +139,10 @@ std::string describe(const Comparison& c, std::size_t shown) {
   std::string out = "predicted " + std::to_string(c.predicted.size()) + " events, recorded " +
                     std::to_string(c.recorded.size()) + ", common " + std::to_string(c.common) + " = ";
   const auto hundredths = static_cast<std::int64_t>(c.share * 10000 + 0.5);
-  out += std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") + std::to_string(hundredths % 100) +
-         " %; peak of requested bytes " + std::to_string(c.predicted_peak) + " predicted, " +
-         std::to_string(c.recorded_peak) + " recorded (" + std::to_string(c.predicted_peak - c.recorded_peak) + ")\n";
+  out += std::to_string(hundredths / 100) + "." + (hundredths % 100 < 10 ? "0" : "") +
+         std::to_string(hundredths % 100) + " %; peak of requested bytes " + std::to_string(c.predicted_peak) +
+         " predicted, " + std::to_string(c.recorded_peak) + " recorded (" +
+         std::to_string(c.predicted_peak - c.recorded_peak) + ")\n";
   const auto line = [](char side, std::size_t i, const ComparedEvent& e) {
     return std::string("    ") + side + " " + std::to_string(i) + "  " + (e.alloc ? "+" : "-") +
            std::to_string(e.bytes) + "  " + printable(e.site, 160) + "\n";

@@ -26,10 +26,10 @@ struct Difference {
 
 struct Comparison {
   std::vector<ComparedEvent> predicted, recorded;
-  std::size_t common = 0;                 ///< longest common subsequence of (kind, bytes)
-  double share = 0;                       ///< common over the longer list
+  std::size_t common = 0;                              ///< longest common subsequence of (kind, bytes)
+  double share = 0;                                    ///< common over the longer list
   std::int64_t predicted_peak = 0, recorded_peak = 0;  ///< requested bytes above the first event's level
-  std::vector<Difference> differences;    ///< in order
+  std::vector<Difference> differences;                 ///< in order
 };
 
 /// Events of step `step` of a trace (the last one when -1): from its forward phase to its end.

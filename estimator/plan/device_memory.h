@@ -11,8 +11,8 @@ struct DeviceMemory {
   Bytes uncertainty;  ///< what that can be short by on this card
 };
 
-/// Measured on an H200 (driver 580, CUDA 13.0, torch 2.11): 543,162,368 B after the context is made, 778,043,392 B after
-/// three training steps. Other cards: the same figure, the whole of it uncertain.
+/// Measured on an H200 (driver 580, CUDA 13.0, torch 2.11): 543,162,368 B after the context is made, 778,043,392 B
+/// after three training steps. Other cards: the same figure, the whole of it uncertain.
 DeviceMemory device_memory(const Device& device);
 
 }  // namespace headroom

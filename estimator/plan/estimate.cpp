@@ -177,16 +177,18 @@ void note_outputs(Estimate& e, const Program& program) {
 /// above the parts that are named.
 void add_residual(Estimate& e, const Timeline& t, AllocatorBackend backend) {
   const auto share = [](Bytes b, std::int64_t per_mille) { return Bytes(b.count() / 1000 * per_mille); };
-  const Bytes allocated = share(t.allocated_peak, 4) + Bytes(1 * MiB), reserved = share(t.reserved_peak, 20) + Bytes(20 * MiB);
+  const Bytes allocated = share(t.allocated_peak, 4) + Bytes(1 * MiB),
+              reserved = share(t.reserved_peak, 20) + Bytes(20 * MiB);
   add_margin(e, "measured-residual", allocated, reserved, reserved);
   if (backend == AllocatorBackend::native) return;
-  const Bytes bound(static_cast<std::int64_t>(AsyncAllocator::reserved_bound *
-                                              static_cast<double>(t.reserved_peak.count())));
+  const Bytes bound(
+      static_cast<std::int64_t>(AsyncAllocator::reserved_bound * static_cast<double>(t.reserved_peak.count())));
   add_margin(e, "async-reserved", {}, bound, bound);
-  e.diagnostics.push_back({.code = "async-reserved",
-                           .severity = Severity::info,
-                           .node = {},
-                           .message = "cudaMallocAsync: reserved is a model of the driver's pool, bounded by measurement"});
+  e.diagnostics.push_back(
+      {.code = "async-reserved",
+       .severity = Severity::info,
+       .node = {},
+       .message = "cudaMallocAsync: reserved is a model of the driver's pool, bounded by measurement"});
 }
 
 /// Runs the trace on the scenario's card: the figures' timeline, and whether it fits with the margin held back.
@@ -216,8 +218,8 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
   add_residual(e, s.timeline, options.backend);
   e.spare = allowed - s.timeline.reserved_peak - e.margin_device;
   // Short of memory the allocator may still get along, with less in its cache.
-  e.fits = !e.out_of_memory && (e.spare.count() >= 0 ||
-                                !run({.total = total, .outside = memory.context + e.margin_device}).out_of_memory);
+  e.fits = !e.out_of_memory &&
+           (e.spare.count() >= 0 || !run({.total = total, .outside = memory.context + e.margin_device}).out_of_memory);
   if (*e.fits) e.spare = std::max(e.spare, Bytes());
 }
 

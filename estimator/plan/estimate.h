@@ -32,7 +32,7 @@ struct RunPlace {
 struct LiveTensor {
   Bytes bytes;
   Category category = Category::forward_temporaries;
-  std::string name;    ///< parameter path, input, or the node that made it
+  std::string name;  ///< parameter path, input, or the node that made it
   std::string op;
   std::string module;
 };
@@ -44,10 +44,10 @@ struct MarginPart {
 };
 
 struct ModelFacts {
-  std::string name;  ///< file name
-  std::int64_t parameters = 0;         ///< elements of all parameters, each tied weight once
-  std::int64_t trainable = 0;          ///< of them with requires_grad
-  Bytes weight_bytes;                  ///< as the scenario's precision stores them
+  std::string name;             ///< file name
+  std::int64_t parameters = 0;  ///< elements of all parameters, each tied weight once
+  std::int64_t trainable = 0;   ///< of them with requires_grad
+  Bytes weight_bytes;           ///< as the scenario's precision stores them
   Bytes buffer_bytes;
   std::int64_t nodes = 0;
   std::uint64_t hash = 0;
@@ -58,29 +58,30 @@ struct Estimate {
   ModelFacts model;
   Bytes peak_allocated, peak_reserved, peak_device;
   RunPlace at;
-  std::vector<PhaseFigures> phases;            ///< all of the run
+  std::vector<PhaseFigures> phases;                ///< all of the run
   std::array<Bytes, category_count> categories{};  ///< requested bytes alive at the peak
-  Bytes rounding;                              ///< the allocator's, at the peak: with it the parts sum to peak_allocated
-  Bytes fragmentation;                         ///< reserved peak minus allocated peak
-  Bytes context;                               ///< CUDA context and libraries, outside the allocator
-  Bytes optimizer_state_bytes;                 ///< resident after the last step
-  Bytes gradient_bytes;                        ///< all gradients together, when they live
+  Bytes rounding;               ///< the allocator's, at the peak: with it the parts sum to peak_allocated
+  Bytes fragmentation;          ///< reserved peak minus allocated peak
+  Bytes context;                ///< CUDA context and libraries, outside the allocator
+  Bytes optimizer_state_bytes;  ///< resident after the last step
+  Bytes gradient_bytes;         ///< all gradients together, when they live
   std::vector<MarginPart> margins;
   Bytes margin_allocated, margin_reserved, margin_device;
-  std::optional<bool> fits;                    ///< when a device is named: the run ends, the margin held back
-  Bytes spare;                                 ///< left of the device, the margin deducted; negative: what is missing
-  bool out_of_memory = false;                  ///< the run on the device ends in OutOfMemoryError, even without margin
-  std::string oom_text;                        ///< what PyTorch would print
-  RunPlace oom_at;                             ///< the allocation that is refused
-  std::vector<LiveTensor> largest;             ///< at the peak, by bytes
+  std::optional<bool> fits;         ///< when a device is named: the run ends, the margin held back
+  Bytes spare;                      ///< left of the device, the margin deducted; negative: what is missing
+  bool out_of_memory = false;       ///< the run on the device ends in OutOfMemoryError, even without margin
+  std::string oom_text;             ///< what PyTorch would print
+  RunPlace oom_at;                  ///< the allocation that is refused
+  std::vector<LiveTensor> largest;  ///< at the peak, by bytes
   std::vector<BoundDim> dims;
   Diagnostics diagnostics;
-  double seconds = 0;                          ///< work of this process
+  double seconds = 0;  ///< work of this process
 
   Bytes category(Category c) const { return categories[static_cast<std::size_t>(c)]; }
 };
 
-/// The stages in between, for `inspect` and for questions that share them. `timeline` is the run that the figures are of.
+/// The stages in between, for `inspect` and for questions that share them. `timeline` is the run that the figures are
+/// of.
 struct Stages {
   std::shared_ptr<const Model> model;
   std::vector<std::shared_ptr<const ShapedGraph>> graphs;  ///< one per distinct sequence length

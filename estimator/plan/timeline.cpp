@@ -46,13 +46,16 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recordin
         }
         break;
       }
-      case TraceEvent::Kind::free: allocator.free(handles[block]); break;
+      case TraceEvent::Kind::free:
+        allocator.free(handles[block]);
+        break;
       case TraceEvent::Kind::phase:
         close();
         allocator.reset_peaks();
         t.phases.push_back({.phase = e.phase, .step = e.index});
         break;
-      case TraceEvent::Kind::becomes: break;
+      case TraceEvent::Kind::becomes:
+        break;
     }
   }
   close();

@@ -21,11 +21,11 @@ struct PhaseFigures {
 
 struct Timeline {
   std::vector<PhaseFigures> phases;
-  Bytes allocated_peak;  ///< over all steps, without the setup
-  Bytes reserved_peak;   ///< over the whole run: what the setup left in the cache counts
-  std::size_t peak_event = 0;           ///< index of the event that reaches allocated_peak
-  std::size_t peak_phase = 0;           ///< index into `phases`
-  bool out_of_memory = false;           ///< the allocator refused event `oom_event`; nothing after it was run
+  Bytes allocated_peak;        ///< over all steps, without the setup
+  Bytes reserved_peak;         ///< over the whole run: what the setup left in the cache counts
+  std::size_t peak_event = 0;  ///< index of the event that reaches allocated_peak
+  std::size_t peak_phase = 0;  ///< index into `phases`
+  bool out_of_memory = false;  ///< the allocator refused event `oom_event`; nothing after it was run
   std::size_t oom_event = 0;
   OutOfMemory oom;
   std::vector<SegmentRecord> segments;  ///< at the end

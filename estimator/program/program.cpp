@@ -45,9 +45,7 @@ Call& ProgramBuilder::append(std::string_view op_name, std::vector<Arg> args, Sl
 
 namespace {
 
-std::string slot_text(const Program& p, SlotId s) {
-  return s.valid() ? "%" + printable(p.slot_names[s.at()]) : "None";
-}
+std::string slot_text(const Program& p, SlotId s) { return s.valid() ? "%" + printable(p.slot_names[s.at()]) : "None"; }
 
 std::string list_text(const Program& p, const Slots& slots) {
   std::string out;

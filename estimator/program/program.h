@@ -1,6 +1,6 @@
 // Program: the eager PyTorch program that a graph stands for. A list of ATen calls in Python's order of evaluation, and
-// of the places where Python lets a value go. It knows no numbers but the dimensions, and no optimizer or allocator: the
-// same Program runs on the shadow machine and, through PyTorch's dispatcher, on a GPU.
+// of the places where Python lets a value go. It knows no numbers but the dimensions, and no optimizer or allocator:
+// the same Program runs on the shadow machine and, through PyTorch's dispatcher, on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,12 @@ using Arg = std::variant<Unset, None, SlotId, Slots, std::int64_t, double, bool,
 
 struct Call {
   OpId op;
-  std::vector<Arg> args;       ///< positional in the schema's order, keyword-only ones included; trailing Unset omitted
-  Slots outputs;               ///< one per return, Tensor[] returns flattened; an invalid slot: the result is not kept
-  Slots drops;                 ///< values that Python lets go once this call (and its statement) is done, in order
-  ModuleId module;             ///< innermost module whose forward makes the call
-  std::string site;            ///< ONNX node (or fx node) it was recovered from, for people
-  bool autocast_off = false;   ///< inside a `torch.autocast(enabled=False)` region of the module (rotary embedding)
+  std::vector<Arg> args;      ///< positional in the schema's order, keyword-only ones included; trailing Unset omitted
+  Slots outputs;              ///< one per return, Tensor[] returns flattened; an invalid slot: the result is not kept
+  Slots drops;                ///< values that Python lets go once this call (and its statement) is done, in order
+  ModuleId module;            ///< innermost module whose forward makes the call
+  std::string site;           ///< ONNX node (or fx node) it was recovered from, for people
+  bool autocast_off = false;  ///< inside a `torch.autocast(enabled=False)` region of the module (rotary embedding)
 };
 
 /// A parameter or buffer of the module.
@@ -56,9 +56,9 @@ struct Parameter {
   Dims dims;
   DType dtype = DType::f32;  ///< as stored in the file; Scenario's precision may cast it
   bool buffer = false;
-  bool trainable = true;     ///< floating-point parameter that the module trains; --freeze is applied by step
+  bool trainable = true;  ///< floating-point parameter that the module trains; --freeze is applied by step
   std::vector<std::string> also_named;  ///< other paths of a tied weight
-  bool assumed = false;      ///< not in the file (num_batches_tracked, merged or removed ones): restored by a rule
+  bool assumed = false;  ///< not in the file (num_batches_tracked, merged or removed ones): restored by a rule
 };
 
 struct ProgramInput {
@@ -87,10 +87,10 @@ struct Program {
   std::vector<Parameter> parameters;  ///< named_parameters() order (pre-order), buffers after their module's parameters
   std::vector<ProgramInput> inputs;
   std::vector<Call> calls;
-  std::vector<ProgramOutput> outputs;  ///< what forward returns; the first is what the loss is taken of
-  bool training = true;     ///< the mode the module is in
-  std::vector<std::string> op_names;  ///< by OpId
-  std::vector<Module> modules;        ///< by ModuleId
+  std::vector<ProgramOutput> outputs;   ///< what forward returns; the first is what the loss is taken of
+  bool training = true;                 ///< the mode the module is in
+  std::vector<std::string> op_names;    ///< by OpId
+  std::vector<Module> modules;          ///< by ModuleId
   std::vector<std::string> slot_names;  ///< by SlotId: for people (ONNX value or fx name)
   Diagnostics diagnostics;
 
@@ -104,7 +104,7 @@ class ProgramBuilder {
  public:
   explicit ProgramBuilder(Program& program) : program_(program) {}
 
-  OpId op(std::string_view name);          ///< "aten::linear"
+  OpId op(std::string_view name);  ///< "aten::linear"
   ModuleId module(std::string_view path, std::string_view class_name = {});
   SlotId slot(std::string name);
   /// Appends a call with one result and returns its slot.

@@ -16,7 +16,18 @@ enum class Task : std::uint8_t { train, infer };
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, amp_fp16, amp_bf16 };
 enum class CastOn : std::uint8_t { cpu, gpu };
 enum class OptimizerKind : std::uint8_t {
-  sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adadelta, adafactor, lion, muon, adamw8bit, none
+  sgd,
+  sgd_momentum,
+  adam,
+  adamw,
+  adagrad,
+  rmsprop,
+  adadelta,
+  adafactor,
+  lion,
+  muon,
+  adamw8bit,
+  none
 };
 enum class OptimizerImpl : std::uint8_t { foreach, fused, for_loop };
 enum class LossKind : std::uint8_t { cross_entropy, causal_lm, mse, sum, none };
@@ -30,11 +41,11 @@ enum class Parallel : std::uint8_t { none, ddp, zero1, zero2, fsdp2 };
 
 /// The card. `total_bytes` is what CUDA reports as total memory; 0: no card named.
 struct Device {
-  std::string name;          ///< "h200", "" when only --memory was given
+  std::string name;  ///< "h200", "" when only --memory was given
   Bytes total_bytes{};
   int compute_major = 9;
   int compute_minor = 0;
-  int sm_count = 132;        ///< decides the reduction kernels' buffers
+  int sm_count = 132;  ///< decides the reduction kernels' buffers
   int threads_per_sm = 2048;
   std::string generation = "hopper";
 };
@@ -54,7 +65,7 @@ struct Scenario {
   bool clip_grad = false;
   bool keep_grads = false;
   ZeroGrad zero_grad = ZeroGrad::after_step;
-  std::optional<OutputsKept> outputs;   ///< not given: kept by a training loop, dropped by inference
+  std::optional<OutputsKept> outputs;  ///< not given: kept by a training loop, dropped by inference
   Leak leak = Leak::none;
   CheckpointKind checkpoint = CheckpointKind::none;
   std::string checkpoint_plan;  ///< path of the plan file
@@ -76,7 +87,9 @@ struct Scenario {
   bool training() const { return task == Task::train; }
   /// dtype of autocast regions; undefined without AMP.
   DType autocast_dtype() const {
-    return precision == Precision::amp_fp16 ? DType::f16 : precision == Precision::amp_bf16 ? DType::bf16 : DType::undefined;
+    return precision == Precision::amp_fp16   ? DType::f16
+           : precision == Precision::amp_bf16 ? DType::bf16
+                                              : DType::undefined;
   }
   /// dtype the module was cast to; undefined: as stored.
   DType module_dtype() const {

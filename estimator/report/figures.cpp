@@ -72,7 +72,8 @@ std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
 
 std::string place_line(const RunPlace& p) {
   const std::string& what = p.op.empty() ? p.node : p.op;
-  return std::string(name_of(p.phase)) + (what.empty() ? "" : ", " + what) + (p.module.empty() ? "" : " in " + p.module);
+  return std::string(name_of(p.phase)) + (what.empty() ? "" : ", " + what) +
+         (p.module.empty() ? "" : " in " + p.module);
 }
 
 std::string scenario_line(const Estimate& e) {

@@ -9,10 +9,10 @@
 namespace headroom::report {
 
 struct CategoryRow {
-  std::string name;   ///< for people: "optimizer state"
-  std::string key;    ///< the JSON's: "optimizer_state"
+  std::string name;  ///< for people: "optimizer state"
+  std::string key;   ///< the JSON's: "optimizer_state"
   Bytes bytes;
-  double share = 0;   ///< of the allocated peak, 0..1
+  double share = 0;  ///< of the allocated peak, 0..1
 };
 /// Categories that are not empty at the peak, largest first, rounding last.
 std::vector<CategoryRow> category_rows(const Estimate& e);

@@ -41,9 +41,9 @@ std::vector<ScenarioText> scenario_text(const Scenario& s) {
   add("zero-grad", pick(s.zero_grad, std::to_array({"after-step", "before-forward", "before-backward"})));
   add("outputs", s.keeps_outputs() ? "keep" : "drop");
   if (s.leak == Leak::loss) add("leak", "loss");
-  add("checkpoint", s.checkpoint == CheckpointKind::plan ? s.checkpoint_plan
+  add("checkpoint", s.checkpoint == CheckpointKind::plan     ? s.checkpoint_plan
                     : s.checkpoint == CheckpointKind::blocks ? "blocks"
-                                                              : "none");
+                                                             : "none");
   add("attention", pick(s.attention, std::to_array({"auto", "math", "efficient", "flash", "cudnn"})));
   add("channels-last", flag(s.channels_last));
   for (const auto& glob : s.freeze) add("freeze", glob);

@@ -39,8 +39,8 @@ class Node {
   std::uint32_t dependencies = 0;
   std::uint32_t visit = 0;
   std::int32_t buffer = -1;
-  ModuleId module;           ///< of the forward call
-  std::int32_t site = -1;    ///< Recorder text of the forward call
+  ModuleId module;         ///< of the forward call
+  std::int32_t site = -1;  ///< Recorder text of the forward call
 
   virtual ~Node() = default;
   virtual std::string_view name() const = 0;

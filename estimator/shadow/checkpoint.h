@@ -1,6 +1,6 @@
-// Non-reentrant activation checkpointing (torch/utils/checkpoint.py, use_reentrant=False): while a segment runs forward,
-// saved tensors are replaced by holders; the first holder asked for runs the segment again, which stores what it saves
-// in the same order and stops right after the last one.
+// Non-reentrant activation checkpointing (torch/utils/checkpoint.py, use_reentrant=False): while a segment runs
+// forward, saved tensors are replaced by holders; the first holder asked for runs the segment again, which stores what
+// it saves in the same order and stops right after the last one.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   std::vector<Value> arguments_;  ///< what segment_.inputs held
   DType autocast_;
   int autocast_suspended_;
-  std::size_t packed_ = 0;        ///< by the forward run
-  std::vector<Tensor> stored_;    ///< by the rerun
+  std::size_t packed_ = 0;      ///< by the forward run
+  std::vector<Tensor> stored_;  ///< by the rerun
   bool done_ = false;
   bool rerunning_ = false;
 };

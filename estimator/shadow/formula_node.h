@@ -36,9 +36,9 @@ class FormulaNode final : public Node {
   };
 
   const Shadow::Entry& entry_;
-  std::vector<Kept> kept_;         ///< in release order
-  std::vector<Value> arguments_;   ///< what formulas name: numbers as they are, tensors as geometry
-  std::vector<Value> results_;     ///< geometry of the named results
+  std::vector<Kept> kept_;        ///< in release order
+  std::vector<Value> arguments_;  ///< what formulas name: numbers as they are, tensors as geometry
+  std::vector<Value> results_;    ///< geometry of the named results
   std::vector<Edges> edges_;
 };
 

@@ -4,11 +4,14 @@ namespace headroom::shadow {
 
 Category Recorder::temporaries() const {
   switch (phase_) {
-    case Phase::backward: return Category::backward_temporaries;
+    case Phase::backward:
+      return Category::backward_temporaries;
     case Phase::optimizer:
-    case Phase::zero_grad: return Category::optimizer_temporaries;
+    case Phase::zero_grad:
+      return Category::optimizer_temporaries;
     case Phase::setup:
-    case Phase::forward: break;
+    case Phase::forward:
+      break;
   }
   return Category::forward_temporaries;
 }

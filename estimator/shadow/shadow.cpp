@@ -230,7 +230,8 @@ Outputs Shadow::run(const Entry& e, Arguments& args) {
   if (e.schema->cast != aten::Cast::none && below_autograd_ == 0 && autocast_dtype() != DType::undefined) {
     cast_arguments(e, args);
     const Deeper inside(autocast_suspended_);
-    return e.op && e.op->kind == Operator::Kind::composite ? e.op->rule(*this, Args(span_of(args))) : run_autograd(e, span_of(args));
+    return e.op && e.op->kind == Operator::Kind::composite ? e.op->rule(*this, Args(span_of(args)))
+                                                           : run_autograd(e, span_of(args));
   }
   if (e.op && e.op->kind == Operator::Kind::composite) return e.op->rule(*this, Args(span_of(args)));
   return run_autograd(e, span_of(args));
@@ -346,11 +347,12 @@ void Shadow::note_generic(std::string_view op, Bytes bound) {
       return;
     }
   noted_.emplace_back(op, diagnostics.size());
-  diagnostics.push_back({.code = "operator-by-bound",
-                         .severity = Severity::warning,
-                         .node = {},
-                         .message = std::string(op) + " has no rule of its own: outputs as its schema says, temporaries unknown",
-                         .bound = bound});
+  diagnostics.push_back(
+      {.code = "operator-by-bound",
+       .severity = Severity::warning,
+       .node = {},
+       .message = std::string(op) + " has no rule of its own: outputs as its schema says, temporaries unknown",
+       .bound = bound});
 }
 
 void Shadow::note_workspace(Bytes bound) {
@@ -393,8 +395,12 @@ void Shadow::cast_arguments(const Entry& e, Arguments& args) {
       if (s.arguments[i].type == aten::Type::tensor) args[i] = cached_cast(args[i], to);
   };
   switch (s.cast) {
-    case aten::Cast::low: cast_all(autocast_); return;
-    case aten::Cast::fp32: cast_all(DType::f32); return;
+    case aten::Cast::low:
+      cast_all(autocast_);
+      return;
+    case aten::Cast::fp32:
+      cast_all(DType::f32);
+      return;
     case aten::Cast::fp32_dtype: {
       const int i = s.argument("dtype");
       const bool half = args[0].is_tensor() && !args[0].tensor()->host && is_half(args[0].tensor()->dtype);
@@ -419,7 +425,8 @@ void Shadow::cast_arguments(const Entry& e, Arguments& args) {
     case aten::Cast::refused:
       throw Error(Exit::bad_input, "PyTorch refuses " + e.name + " under autocast", "",
                   "the model would raise an error with this precision: use the with_logits form");
-    case aten::Cast::none: return;
+    case aten::Cast::none:
+      return;
   }
 }
 
@@ -485,8 +492,7 @@ void Shadow::use_cublaslt() {
 }
 
 void Shadow::use_dropout_state() {
-  if (!dropout_state_)
-    dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
+  if (!dropout_state_) dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
 }
 
 }  // namespace headroom::shadow

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <boost/container/small_vector.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,8 +36,9 @@ struct DeviceFacts {
   Bytes cublas_workspace{32 * MiB};   ///< per thread that ran a GEMM: 32 MiB on Hopper, 8 MiB + 128 KiB elsewhere
   Bytes cublaslt_workspace{1 * MiB};  ///< one, once a linear with bias ran (2.11)
   AttentionBackend attention = AttentionBackend::automatic;
-  bool tf32 = false;                  ///< torch.backends.cuda.matmul.allow_tf32
-  const ConvWorkspaces* convolutions = nullptr;  ///< measured on this card; null: the built-in table of this kind of card, else the rule
+  bool tf32 = false;  ///< torch.backends.cuda.matmul.allow_tf32
+  const ConvWorkspaces* convolutions =
+      nullptr;  ///< measured on this card; null: the built-in table of this kind of card, else the rule
 };
 
 /// autocast's weight cache. Real PyTorch frees it in the order of a hash map of addresses; here in order of insertion.
@@ -118,8 +119,8 @@ class Shadow final : public Machine, private FormulaHost {
   /// Takes this thread's cuBLAS workspace the first time a GEMM runs on it; it stays for the life of the process.
   void use_cublas();
   void use_cublaslt();
-  /// cuDNN's dropout state: once a process, when a recurrent network trains with dropout between its layers (measured on
-  /// an H200: 24 bytes a resident thread).
+  /// cuDNN's dropout state: once a process, when a recurrent network trains with dropout between its layers (measured
+  /// on an H200: 24 bytes a resident thread).
   void use_dropout_state();
 
   const DeviceFacts& device() const { return device_; }

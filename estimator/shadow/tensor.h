@@ -74,8 +74,8 @@ struct TensorImpl {
   Ref<Storage> storage;
   Dims sizes;
   Dims strides;
-  std::int64_t offset = 0;      ///< elements
-  Tensor base;                  ///< of a view: the tensor it was made from (VariableHooks keep it alive)
+  std::int64_t offset = 0;  ///< elements
+  Tensor base;              ///< of a view: the tensor it was made from (VariableHooks keep it alive)
   Ref<Node> grad_fn;
   Tensor grad;                  ///< leaf only
   Node* accumulator = nullptr;  ///< AccumulateGrad node of a leaf, not owned; cleared when the node dies

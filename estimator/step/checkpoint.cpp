@@ -94,7 +94,8 @@ std::vector<std::string> block_modules(const Program& program) {
   for (auto& [path, l] : lists) {
     if (l.members.size() < 2) continue;
     std::string_view first = class_of[l.members.front()];
-    const bool same = std::all_of(l.members.begin(), l.members.end(), [&](const auto& m) { return class_of[m] == first; });
+    const bool same =
+        std::all_of(l.members.begin(), l.members.end(), [&](const auto& m) { return class_of[m] == first; });
     // A Sequential of different layers is no list of blocks; nor are the projections inside one block.
     if (!same || first.ends_with("Linear") || first.find("Conv2d") != std::string_view::npos) continue;
     if (std::any_of(blocks.begin(), blocks.end(), [&](const auto& b) { return inside(path, b); })) continue;

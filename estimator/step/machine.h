@@ -39,7 +39,7 @@ struct TensorSpec {
   Dims dims;
   DType dtype = DType::f32;
   Category category = Category::inputs;
-  bool host = false;           ///< lives on the CPU
+  bool host = false;  ///< lives on the CPU
   bool requires_grad = false;
   bool parameter = false;      ///< an nn.Parameter (autocast caches its cast)
   bool channels_last = false;  ///< NHWC strides (4-D only; others ignore it)
@@ -55,10 +55,10 @@ struct Site {
 /// A stretch of the forward pass that is run again in backward (torch.utils.checkpoint).
 struct CheckpointSegment {
   bool reentrant = false;
-  Slots inputs;                  ///< values from outside that the segment reads (arguments and closures)
-  Slots outputs;                 ///< values made inside that are read outside
-  Slots inner;                   ///< every slot the segment writes
-  std::function<void()> rerun;   ///< executes the segment's calls on the same machine
+  Slots inputs;                 ///< values from outside that the segment reads (arguments and closures)
+  Slots outputs;                ///< values made inside that are read outside
+  Slots inner;                  ///< every slot the segment writes
+  std::function<void()> rerun;  ///< executes the segment's calls on the same machine
 };
 
 class Machine {

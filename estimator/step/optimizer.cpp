@@ -45,7 +45,8 @@ SlotId OptimizerContext::state_scalar(bool host) {
   return s;
 }
 
-std::vector<GradientGroup> gradient_groups(OptimizerContext& context, const std::vector<OptimizerParameter>& parameters) {
+std::vector<GradientGroup> gradient_groups(OptimizerContext& context,
+                                           const std::vector<OptimizerParameter>& parameters) {
   std::vector<std::pair<DType, GradientGroup>> groups;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!context.machine().has_grad(parameters[i].slot)) continue;
@@ -72,18 +73,30 @@ void drop_gradients(OptimizerContext& context, const std::vector<GradientGroup>&
 std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, OptimizerImpl impl,
                                           std::vector<OptimizerParameter> parameters) {
   switch (kind) {
-    case OptimizerKind::sgd: return make_sgd(impl, 0.0, std::move(parameters));
-    case OptimizerKind::sgd_momentum: return make_sgd(impl, 0.9, std::move(parameters));
-    case OptimizerKind::adam: return make_adam(impl, false, std::move(parameters));
-    case OptimizerKind::adamw: return make_adam(impl, true, std::move(parameters));
-    case OptimizerKind::adagrad: return make_adagrad(impl, std::move(parameters));
-    case OptimizerKind::rmsprop: return make_rmsprop(impl, std::move(parameters));
-    case OptimizerKind::adadelta: return make_adadelta(impl, std::move(parameters));
-    case OptimizerKind::adafactor: return make_adafactor(impl, std::move(parameters));
-    case OptimizerKind::lion: return make_lion(impl, std::move(parameters));
-    case OptimizerKind::muon: return make_muon(impl, std::move(parameters));
-    case OptimizerKind::adamw8bit: return make_adamw8bit(impl, std::move(parameters));
-    case OptimizerKind::none: break;
+    case OptimizerKind::sgd:
+      return make_sgd(impl, 0.0, std::move(parameters));
+    case OptimizerKind::sgd_momentum:
+      return make_sgd(impl, 0.9, std::move(parameters));
+    case OptimizerKind::adam:
+      return make_adam(impl, false, std::move(parameters));
+    case OptimizerKind::adamw:
+      return make_adam(impl, true, std::move(parameters));
+    case OptimizerKind::adagrad:
+      return make_adagrad(impl, std::move(parameters));
+    case OptimizerKind::rmsprop:
+      return make_rmsprop(impl, std::move(parameters));
+    case OptimizerKind::adadelta:
+      return make_adadelta(impl, std::move(parameters));
+    case OptimizerKind::adafactor:
+      return make_adafactor(impl, std::move(parameters));
+    case OptimizerKind::lion:
+      return make_lion(impl, std::move(parameters));
+    case OptimizerKind::muon:
+      return make_muon(impl, std::move(parameters));
+    case OptimizerKind::adamw8bit:
+      return make_adamw8bit(impl, std::move(parameters));
+    case OptimizerKind::none:
+      break;
   }
   return nullptr;
 }

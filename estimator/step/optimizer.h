@@ -68,7 +68,8 @@ struct GradientGroup {
   Slots parameters;
   Slots gradients;
 };
-std::vector<GradientGroup> gradient_groups(OptimizerContext& context, const std::vector<OptimizerParameter>& parameters);
+std::vector<GradientGroup> gradient_groups(OptimizerContext& context,
+                                           const std::vector<OptimizerParameter>& parameters);
 void drop_gradients(OptimizerContext& context, const std::vector<GradientGroup>& groups);
 
 }  // namespace headroom

@@ -176,7 +176,8 @@ void Session::make_batch(const Program& program) {
         if (i != (out.dims.size() == 3 ? 2u : 1u)) target.dims.push_back(out.dims[i]);
       break;
     case LossKind::sum:
-    case LossKind::none: return;
+    case LossKind::none:
+      return;
   }
   m_.create(target_, target);
 }
@@ -245,7 +246,8 @@ SlotId Session::loss_of_output(const Program& program) {
     }
     case LossKind::causal_lm: {
       // transformers/loss/loss_utils.py ForCausalLMLoss: logits in float32, labels shifted left by one.
-      const SlotId padded = fresh(), shifted = fresh(), labels = fresh(), flat = fresh(), full = fresh(), logits = fresh();
+      const SlotId padded = fresh(), shifted = fresh(), labels = fresh(), flat = fresh(), full = fresh(),
+                   logits = fresh();
       call("aten::to.dtype", {out, DType::f32}, {full}, text);
       call("aten::constant_pad_nd", {target_, Dims{0, 1}, std::int64_t{-100}}, {padded}, text);
       call("aten::slice.Tensor", {padded, std::int64_t{1}, std::int64_t{1}, Unset{}, std::int64_t{1}}, {shifted}, text);
@@ -261,8 +263,12 @@ SlotId Session::loss_of_output(const Program& program) {
       m_.drop(flat);
       break;
     }
-    case LossKind::mse: call("aten::mse_loss", {out, target_}, {loss}, text); break;
-    case LossKind::sum: call("aten::sum", {out}, {loss}, text); break;
+    case LossKind::mse:
+      call("aten::mse_loss", {out, target_}, {loss}, text);
+      break;
+    case LossKind::sum:
+      call("aten::sum", {out}, {loss}, text);
+      break;
     case LossKind::none: {
       // The model returns its loss.
       if (!dims.empty() && element_count(dims) != 1)
@@ -329,7 +335,8 @@ void Session::train_step(int index, const Program& program) {
     const SlotId inverse = context.one("aten::to.dtype", {inverse_wide, DType::f32});
     context.machine().drop(inverse_wide);
     const SlotId flag = context.fresh();
-    m_.create(flag, {.dims = {}, .dtype = DType::f32, .category = Category::optimizer_temporaries, .name = "found_inf"});
+    m_.create(flag,
+              {.dims = {}, .dtype = DType::f32, .category = Category::optimizer_temporaries, .name = "found_inf"});
     Slots grads;
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (trainable_[i] && m_.has_grad(parameters_[i])) {

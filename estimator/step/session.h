@@ -47,13 +47,13 @@ class Session {
   const Scenario& scenario_;
   const Program& model_;
   std::size_t next_slot_ = 0;
-  Slots parameters_;       ///< model_'s, same order as model_.parameters
+  Slots parameters_;  ///< model_'s, same order as model_.parameters
   std::vector<bool> trainable_;
   std::unique_ptr<Optimizer> optimizer_;
   const Program* batch_of_ = nullptr;  ///< whose batch is on the device
   SlotId target_;
-  Slots kept_outputs_;     ///< `out` of the loop
-  Slots leaked_;           ///< --leak loss: the list that every loss is appended to
+  Slots kept_outputs_;  ///< `out` of the loop
+  Slots leaked_;        ///< --leak loss: the list that every loss is appended to
   SlotId scale_, growth_tracker_, found_inf_;
 };
 

@@ -11,7 +11,8 @@ constexpr auto table = std::to_array<Command>({
      "  headroom estimate resnet50.onnx --batch 64 --optimizer sgd-momentum --outputs drop\n"
      "  headroom estimate model.onnx --shape x=8x3x512x512 --task infer --format json\n",
      run_estimate},
-    {"inspect", on_inspect, "MODEL.onnx", "print a stage: the graph, its shapes, the eager program, the trace, the timeline",
+    {"inspect", on_inspect, "MODEL.onnx",
+     "print a stage: the graph, its shapes, the eager program, the trace, the timeline",
      "  headroom inspect gpt2.onnx --stage program --batch 1 --seq 16\n"
      "  headroom inspect gpt2.onnx --stage trace --batch 1 --seq 16 --task infer\n",
      run_inspect},

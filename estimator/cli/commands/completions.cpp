@@ -38,18 +38,24 @@ std::string bash() {
       values += "    --" + long_name(f) + ") COMPREPLY=($(compgen -W " + quoted(c) + " -- \"$word\")); return ;;\n";
   return "_headroom() {\n"
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\" options=\n"
-         "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W " + quoted(names) + " -- \"$word\")); return; fi\n"
-         "  case \"$before\" in\n" + values + "  esac\n"
-         "  case \"${COMP_WORDS[1]}\" in\n" + options + "  esac\n"
-         "  if [[ \"$word\" == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); else COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
+         "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W " +
+         quoted(names) +
+         " -- \"$word\")); return; fi\n"
+         "  case \"$before\" in\n" +
+         values +
+         "  esac\n"
+         "  case \"${COMP_WORDS[1]}\" in\n" +
+         options +
+         "  esac\n"
+         "  if [[ \"$word\" == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$word\")); else "
+         "COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
          "}\n"
          "complete -o filenames -F _headroom headroom\n";
 }
 
 std::string zsh() {
   std::string out = "#compdef headroom\n_headroom() {\n  local -a commands\n  commands=(\n";
-  for (const Command& c : commands())
-    out += "    " + quoted(std::string(c.name) + ":" + std::string(c.summary)) + "\n";
+  for (const Command& c : commands()) out += "    " + quoted(std::string(c.name) + ":" + std::string(c.summary)) + "\n";
   out += "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  case $words[2] in\n";
   for (const Command& c : commands()) {
     out += "    " + std::string(c.name) + ") _arguments";
@@ -73,7 +79,8 @@ std::string zsh() {
 std::string fish() {
   std::string out = "complete -c headroom -n __fish_use_subcommand -f\n";
   for (const Command& c : commands())
-    out += "complete -c headroom -n __fish_use_subcommand -a " + std::string(c.name) + " -d " + quoted(c.summary) + "\n";
+    out +=
+        "complete -c headroom -n __fish_use_subcommand -a " + std::string(c.name) + " -d " + quoted(c.summary) + "\n";
   for (const Command& c : commands())
     for (const Flag& f : flags()) {
       if ((f.on & c.bit) == 0) continue;

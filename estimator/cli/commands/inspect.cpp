@@ -60,12 +60,14 @@ int run_inspect(const Options& o) {
     estimate(file, scenario_of(o), &stages);
     const auto histories = read_histories(o.against);
     if (histories.empty()) throw bad_input("no events in the recording", o.against);
-    write_result(describe(compare(step_events(*stages.trace, *stages.programs[0], -1), recorded_events(histories[0])), 20),
-                 o.output);
+    write_result(
+        describe(compare(step_events(*stages.trace, *stages.programs[0], -1), recorded_events(histories[0])), 20),
+        o.output);
     return 0;
   }
   if (o.stage.empty())
-    throw usage_error("headroom inspect wants --stage", "", "graph | shapes | program | trace | timeline; or --against TRACE");
+    throw usage_error("headroom inspect wants --stage", "",
+                      "graph | shapes | program | trace | timeline; or --against TRACE");
   const Scenario s = scenario_of(o);
   std::string out;
   if (o.stage == "graph") {

@@ -15,12 +15,14 @@ int run_ops(const Options& o) {
     if (csv)
       out += std::string(side) + "," + std::string(name) + "," + std::string(family) + "\n";
     else
-      out += "  " + std::string(name) + std::string(name.size() < 44 ? 44 - name.size() : 1, ' ') + std::string(family) + "\n";
+      out += "  " + std::string(name) + std::string(name.size() < 44 ? 44 - name.size() : 1, ' ') +
+             std::string(family) + "\n";
   };
   if (!csv) out += "ONNX operators\n";
   for (const OperatorFamily& family : operator_families())
     for (const OperatorRule& rule : family.rules)
-      row("onnx", (family.domain.empty() ? "" : std::string(family.domain) + "::") + std::string(rule.op_type), family.name);
+      row("onnx", (family.domain.empty() ? "" : std::string(family.domain) + "::") + std::string(rule.op_type),
+          family.name);
   if (!csv) out += "ATen operators\n";
   std::map<std::string_view, std::string_view> aten;
   for (const auto family : shadow::operator_families())

@@ -13,8 +13,8 @@ const std::string& one_file(const Options& o, std::string_view what, std::string
     throw usage_error("headroom " + o.command + " wants a " + std::string(what), "",
                       "for example: headroom " + o.command + " " + std::string(example));
   if (o.files.size() > 1)
-    throw usage_error("headroom " + o.command + " takes one " + std::string(what) + ", but got '" + printable(o.files[0]) +
-                      "' and '" + printable(o.files[1]) + "'");
+    throw usage_error("headroom " + o.command + " takes one " + std::string(what) + ", but got '" +
+                      printable(o.files[0]) + "' and '" + printable(o.files[1]) + "'");
   std::error_code none;
   for (const auto& [flag, written] : {std::pair("-o", o.output), std::pair("--snapshot", o.snapshot)})
     if (!written.empty() && std::filesystem::equivalent(written, o.files[0], none))
@@ -37,7 +37,8 @@ std::optional<Bytes> memory_of(const Options& o) {
 Scenario scenario_of(const Options& o) {
   Scenario s = o.scenario;
   if (s.sequence && !s.sequences.empty())
-    throw usage_error("--seq and --seqs exclude each other", "", "--seq: one length for all steps; --seqs: one for each");
+    throw usage_error("--seq and --seqs exclude each other", "",
+                      "--seq: one length for all steps; --seqs: one for each");
   if (s.leak == Leak::loss && !s.training())
     throw usage_error("--leak loss needs a training step", "", "inference has no loss to keep");
   if (!o.gpu.empty()) s.device = card_named(o.gpu).device;

@@ -1,5 +1,5 @@
-// torch/optim/adam.py and adamw.py (defaults: no amsgrad, not capturable). Weight decay of AdamW is in place; the foreach
-// step makes one list of square roots, the for-loop step keeps `denom` until the next parameter's is bound.
+// torch/optim/adam.py and adamw.py (defaults: no amsgrad, not capturable). Weight decay of AdamW is in place; the
+// foreach step makes one list of square roots, the for-loop step keeps `denom` until the next parameter's is bound.
 #include "estimator/step/optimizer.h"
 
 namespace headroom {
@@ -8,7 +8,10 @@ namespace {
 class Adam final : public Optimizer {
  public:
   Adam(OptimizerImpl impl, bool decoupled_decay, std::vector<OptimizerParameter> parameters)
-      : impl_(impl), decoupled_decay_(decoupled_decay), parameters_(std::move(parameters)), state_(parameters_.size()) {}
+      : impl_(impl),
+        decoupled_decay_(decoupled_decay),
+        parameters_(std::move(parameters)),
+        state_(parameters_.size()) {}
 
   void step(OptimizerContext& c) override {
     const auto groups = gradient_groups(c, parameters_);
@@ -20,9 +23,15 @@ class Adam final : public Optimizer {
     }
     for (const GradientGroup& g : groups) {
       switch (impl_) {
-        case OptimizerImpl::foreach: foreach_step(c, g); break;
-        case OptimizerImpl::fused: fused_step(c, g); break;
-        case OptimizerImpl::for_loop: loop_step(c, g); break;
+        case OptimizerImpl::foreach:
+          foreach_step(c, g);
+          break;
+        case OptimizerImpl::fused:
+          fused_step(c, g);
+          break;
+        case OptimizerImpl::for_loop:
+          loop_step(c, g);
+          break;
       }
     }
     drop_gradients(c, groups);

@@ -1,5 +1,5 @@
-// Optimizers that work parameter by parameter: torch.optim.Adafactor (its default), torch.optim.Muon, Lion (lion-pytorch)
-// and bitsandbytes' AdamW8bit. `--optimizer-impl` changes nothing here.
+// Optimizers that work parameter by parameter: torch.optim.Adafactor (its default), torch.optim.Muon, Lion
+// (lion-pytorch) and bitsandbytes' AdamW8bit. `--optimizer-impl` changes nothing here.
 #include <algorithm>
 
 #include "estimator/step/optimizer.h"
@@ -97,7 +97,8 @@ class Adafactor final : public PerParameter {
     }
   }
 
-  void finish(OptimizerContext& c, const OptimizerParameter& p, SlotId grad, SlotId estimate, std::vector<SlotId> locals) {
+  void finish(OptimizerContext& c, const OptimizerParameter& p, SlotId grad, SlotId estimate,
+              std::vector<SlotId> locals) {
     c.call("aten::clamp_", {estimate, 1e-60});
     c.call("aten::rsqrt_", {estimate});
     c.call("aten::mul_.Tensor", {estimate, grad});

@@ -1,4 +1,5 @@
-// torch/optim/rmsprop.py, adagrad.py, adadelta.py: running averages of squared gradients and the lists their steps make.
+// torch/optim/rmsprop.py, adagrad.py, adadelta.py: running averages of squared gradients and the lists their steps
+// make.
 #include "estimator/step/optimizer.h"
 
 namespace headroom {
