@@ -25,7 +25,7 @@ Tensor as_planar(Shadow& m, const Tensor& t) {
   if (t->dim() != 3) return t;
   Dims sizes = t->sizes, strides = t->strides;
   sizes.insert(sizes.begin() + 2, 1);
-  strides.insert(strides.begin() + 2, sizes[3] * strides[3]);
+  strides.insert(strides.begin() + 2, t->sizes[2] * t->strides[2]);
   return m.alias(t, sizes, strides, t->offset);
 }
 
