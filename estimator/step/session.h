@@ -29,8 +29,6 @@ class Session {
   Diagnostics diagnostics;
 
  private:
-  struct Loss;
-
   void move_to_device();
   void make_batch(const Program& program);
   void drop_batch();
@@ -54,7 +52,7 @@ class Session {
   SlotId target_;
   Slots kept_outputs_;  ///< `out` of the loop
   Slots leaked_;        ///< --leak loss: the list that every loss is appended to
-  SlotId scale_, growth_tracker_, found_inf_;
+  SlotId scale_, growth_tracker_;
 };
 
 /// Parameters that --freeze stops: matched against their paths. Throws Error(usage) when a glob matches nothing.

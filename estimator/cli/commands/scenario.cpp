@@ -54,6 +54,7 @@ Diagnostics not_modelled_yet(const Scenario& s) {
                    .node = option,
                    .message = std::string(option) + " is not modelled yet: " + std::move(what)});
   };
+  if (s.precision == Precision::tf32) say("--precision tf32", "the figures are those of fp32");
   if (s.parallel != Parallel::none) say("--parallel", "the figure is of one GPU that holds the whole model");
   if (s.world_size > 1 && s.parallel == Parallel::none) say("--world-size", "it needs --parallel");
   if (!s.profile.empty()) say("--profile", "the built-in device facts are used");
