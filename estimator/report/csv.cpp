@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "estimator/report/escape.h"
 #include "estimator/report/figures.h"
 #include "estimator/report/report.h"
-#include "estimator/report/style.h"
 
 namespace headroom::report {
 

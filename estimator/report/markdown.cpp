@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include "estimator/base/text.h"
+#include "estimator/report/escape.h"
 #include "estimator/report/figures.h"
 #include "estimator/report/report.h"
-#include "estimator/report/style.h"
 
 namespace headroom::report {
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "estimator/report/escape.h"
 #include "estimator/report/replay_report.h"
 
 namespace headroom::report {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/text.h"
+#include "estimator/report/escape.h"
 #include "estimator/report/replay_report.h"
 
 namespace headroom::report {

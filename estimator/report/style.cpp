@@ -60,30 +60,4 @@ std::string sparkline(const std::vector<double>& samples) {
   return out;
 }
 
-std::string csv_field(std::string_view s) {
-  std::string clean = printable(s, 4000);
-  if (!clean.empty() && std::string_view("=+-@").find(clean[0]) != std::string_view::npos) clean.insert(0, "'");
-  if (clean.find_first_of(",\"\n") == std::string::npos) return clean;
-  std::string out = "\"";
-  for (const char c : clean) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
-
-std::string markdown_text(std::string_view s) {
-  std::string out;
-  for (const char c : printable(s, 400)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else {
-      if (std::string_view("\\`*_{}[]()#+!|~").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace headroom::report

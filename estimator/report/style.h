@@ -1,4 +1,4 @@
-// Style: what reports share: colours, columns, bars, and text that a format leaves alone.
+// Style: what reports for a terminal share: colours, columns, bars.
 #pragma once
 
 #include <cstddef>
@@ -47,10 +47,5 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 std::string bar(double share, int width);
 /// One column a sample (0..1), a block of that height.
 std::string sparkline(const std::vector<double>& samples);
-
-/// RFC 4180 quoting; a leading = + - @ or control character is kept from being a formula by a quote in front.
-std::string csv_field(std::string_view s);
-/// Text that Markdown and the HTML inside it leave alone.
-std::string markdown_text(std::string_view s);
 
 }  // namespace headroom::report
