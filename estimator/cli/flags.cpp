@@ -114,12 +114,14 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) {
        const auto [name, n] = assignment("dim", v, "height=224");
        o.scenario.dims[name] = positive("dim", n);
-     }},
+     },
+     true},
     {"shape", "INPUT=2x3x224x224", "Size of the input", "Binds a whole input; repeatable", on_scenario,
      [](Options& o, V v) {
        const auto [name, s] = assignment("shape", v, "x=2x3x224x224");
        o.scenario.shapes[name] = sizes("shape", s, 'x');
-     }},
+     },
+     true},
     {"seqs", "N,N,...", "Size of the input", "A run whose sequence length varies by step", on_scenario,
      [](Options& o, V v) {
        o.scenario.sequences = sizes("seqs", v, ',');
@@ -173,7 +175,7 @@ constexpr auto table = std::to_array<Flag>({
     {"channels-last", "", "Run", "Model and images in channels_last", on_scenario,
      [](Options& o, V) { o.scenario.channels_last = true; }},
     {"freeze", "GLOB", "Run", "Parameters with requires_grad=False; repeatable", on_scenario,
-     [](Options& o, V v) { o.scenario.freeze.emplace_back(v); }},
+     [](Options& o, V v) { o.scenario.freeze.emplace_back(v); }, true},
     {"parallel", "none|ddp|zero1|zero2|fsdp2", "Run", "How the model is spread over GPUs", on_scenario,
      [](Options& o, V v) { o.scenario.parallel = choice("parallel", v, parallels); }},
     {"world-size", "N", "Run", "Number of GPUs", on_scenario,
@@ -182,6 +184,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.gpu = v; }},
     {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
      on_scenario | on_replay, [](Options& o, V v) { o.memory = v; }},
+    {"budget", "20GiB", "Card and software", "Exit 1 when the process takes more: the device figure", on_estimate,
+     [](Options& o, V v) { o.budget = v; }},
     {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF; repeatable in replay: settings side by side",
      on_scenario | on_replay,
      [](Options& o, V v) {
@@ -199,13 +203,13 @@ constexpr auto table = std::to_array<Flag>({
      }},
     {"profile", "FILE", "Card and software", "What calibration learned of a card", on_scenario,
      [](Options& o, V v) { o.scenario.profile = v; }},
-    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_ops | on_gpus,
+    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},
     {"snapshot", "FILE", "Output", "The predicted run as a PyTorch memory snapshot, for pytorch.org/memory_viz", on_estimate,
      [](Options& o, V v) { o.snapshot = v; }},
-    {"strict", "", "Output", "Exit 4 when anything had to be bounded instead of modelled", on_estimate,
+    {"strict", "", "Output", "Exit 4 when anything had to be bounded instead of modelled", on_estimate | on_check,
      [](Options& o, V) { o.strict = true; }},
     {"check", "", "Output", "Compare with what was recorded: every address, segment, peak and refusal", on_replay,
      [](Options& o, V) { o.check = true; }},

@@ -16,6 +16,7 @@ struct Options {
   Scenario scenario;
   std::string gpu;
   std::string memory;
+  std::string budget;
   std::string format = "table";
   std::string output;                    ///< -o
   std::string stage;                     ///< inspect --stage
@@ -37,6 +38,7 @@ enum CommandBit : unsigned {
   on_gpus = 1U << 3,
   on_completions = 1U << 4,
   on_replay = 1U << 5,
+  on_check = 1U << 6,
 };
 inline constexpr unsigned on_scenario = on_estimate | on_inspect;
 inline constexpr unsigned on_all = ~0U;
@@ -59,6 +61,7 @@ struct Flag {
   std::string_view help;
   unsigned on;
   void (*set)(Options&, std::string_view value);
+  bool repeatable = false;  ///< every one counts; of others the last
 };
 std::span<const Flag> flags();
 

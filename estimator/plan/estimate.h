@@ -69,6 +69,7 @@ struct Estimate {
   Bytes margin_allocated, margin_reserved, margin_device;
   std::optional<bool> fits;         ///< when a device is named: the run ends, the margin held back
   Bytes spare;                      ///< left of the device, the margin deducted; negative: what is missing
+  std::optional<Bytes> budget;      ///< that the caller holds the device figure to
   bool out_of_memory = false;       ///< the run on the device ends in OutOfMemoryError, even without margin
   std::string oom_text;             ///< what PyTorch would print
   RunPlace oom_at;                  ///< the allocation that is refused
@@ -77,6 +78,9 @@ struct Estimate {
   Diagnostics diagnostics;
   double seconds = 0;  ///< work of this process
 
+  bool within_budget() const { return !budget || peak_device <= *budget; }
+  /// Whether everything asked of the figure holds: the budget and the card.
+  bool holds() const { return within_budget() && fits.value_or(true); }
   Bytes category(Category c) const { return categories[static_cast<std::size_t>(c)]; }
 };
 

@@ -15,6 +15,7 @@ std::string csv(const Estimate& e) {
   row("peak", "allocated", e.peak_allocated, "");
   row("peak", "reserved", e.peak_reserved, "");
   row("peak", "device", e.peak_device, "");
+  if (e.budget) row("budget", "device", *e.budget, "");
   row("margin", "allocated", e.margin_allocated, "");
   row("margin", "reserved", e.margin_reserved, "");
   row("margin", "device", e.margin_device, "");

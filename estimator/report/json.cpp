@@ -83,6 +83,10 @@ std::string json(const Estimate& e) {
     j["fits"] = *e.fits;
     j["spare_bytes"] = e.spare.count();
   }
+  if (e.budget) {
+    j["budget_bytes"] = e.budget->count();
+    j["within_budget"] = e.within_budget();
+  }
   if (e.out_of_memory)
     j["out_of_memory"] = {{"phase", headroom::name_of(e.oom_at.phase)},
                           {"step", e.oom_at.step},

@@ -17,6 +17,8 @@ std::string markdown(const Estimate& e) {
     out += fmt::format("\n{} on {} ({}).\n", *e.fits ? "Fits" : "**Does not fit**",
                        markdown_text(e.scenario.device.name.empty() ? "a card" : e.scenario.device.name),
                        human(e.scenario.device.total_bytes));
+  if (e.budget)
+    out += fmt::format("\n{} the budget of {}.\n", e.within_budget() ? "Within" : "**Over**", human(*e.budget));
   if (e.out_of_memory)
     out += fmt::format("\nOut of memory in step {}, {}:\n\n> {}\n", e.oom_at.step, markdown_text(place_line(e.oom_at)),
                        markdown_text(e.oom_text));

@@ -29,6 +29,7 @@ class Table {
     heading();
     figures();
     fits();
+    budget();
     categories();
     phases();
     steps();
@@ -77,6 +78,14 @@ class Table {
     } else if (!*e_.fits) {
       out_ += text_.dim(wrapped("it runs if nothing of what it can be short by is needed", width_, 4, "  "));
     }
+  }
+
+  void budget() {
+    if (!e_.budget) return;
+    const Bytes left = *e_.budget - e_.peak_device;
+    out_ += (e_.fits ? "  " : "\n  ") + (e_.within_budget() ? text_.good("within") : text_.bad("over")) +
+            " the budget of " + human(*e_.budget) + ": " +
+            (e_.within_budget() ? human(left) + " left" : human(Bytes() - left) + " too much") + "\n";
   }
 
   void categories() {

@@ -21,6 +21,10 @@ constexpr auto table = std::to_array<Command>({
      "  headroom replay snapshot.pickle --alloc-conf expandable_segments:True --alloc-conf max_split_size_mb:128\n"
      "  headroom replay snapshot.pickle --memory 24GiB\n",
      run_replay},
+    {"check", on_check, "[headroom.toml]", "hold the scenarios of a repository to their budgets and cards",
+     "  headroom check\n"
+     "  headroom check ci/headroom.toml --format md\n",
+     run_check},
     {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",

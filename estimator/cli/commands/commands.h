@@ -9,11 +9,16 @@
 #include "estimator/base/diagnostic.h"
 #include "estimator/cli/options.h"
 
+namespace headroom {
+struct Estimate;
+}
+
 namespace headroom::cli {
 
 int run_estimate(const Options& o);
 int run_inspect(const Options& o);
 int run_replay(const Options& o);
+int run_check(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);
@@ -22,11 +27,14 @@ int run_completions(const Options& o);
 /// none or more, or when a result would be written over it.
 const std::string& one_file(const Options& o, std::string_view what, std::string_view example);
 const std::string& model_file(const Options& o);
-/// --memory. Throws Error(usage) when it is no size.
+/// --memory, --budget. Throw Error(usage) when it is no size.
 std::optional<Bytes> memory_of(const Options& o);
+std::optional<Bytes> budget_of(const Options& o);
 /// The scenario with the card of --gpu and --memory filled in.
 Scenario scenario_of(const Options& o);
 /// Options that are understood but not modelled yet: said as diagnostics, never silently ignored.
 Diagnostics not_modelled_yet(const Scenario& s);
+/// --strict: throws Error(not_modelled) for the first thing that had to be bounded.
+void demand_modelled(const Estimate& e);
 
 }  // namespace headroom::cli

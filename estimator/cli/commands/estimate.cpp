@@ -18,6 +18,7 @@ int run_estimate(const Options& o) {
   if (!o.snapshot.empty()) write_result(snapshot_of(stages, scenario), o.snapshot);
   const Diagnostics later = not_modelled_yet(scenario);
   e.diagnostics.insert(e.diagnostics.end(), later.begin(), later.end());
+  e.budget = budget_of(o);
 
   std::string text;
   if (o.format == "json")
@@ -30,11 +31,8 @@ int run_estimate(const Options& o) {
     text = report::table(e, {.colours = o.output.empty() && colours_wanted(STDOUT_FILENO), .width = terminal_width()});
   write_result(text, o.output);
 
-  if (o.strict)
-    for (const Diagnostic& d : e.diagnostics)
-      if (d.bound.count() > 0 || d.code == "option-not-modelled")
-        throw Error(Exit::not_modelled, "--strict: " + d.message, d.node, "the result stands, with this in its margin");
-  return static_cast<int>(e.fits.value_or(true) ? Exit::answered : Exit::answered_no);
+  if (o.strict) demand_modelled(e);
+  return static_cast<int>(e.holds() ? Exit::answered : Exit::answered_no);
 }
 
 }  // namespace headroom::cli

@@ -5,6 +5,7 @@
 #include "estimator/base/text.h"
 #include "estimator/cli/commands/commands.h"
 #include "estimator/plan/cards.h"
+#include "estimator/plan/estimate.h"
 
 namespace headroom::cli {
 
@@ -25,14 +26,21 @@ const std::string& one_file(const Options& o, std::string_view what, std::string
 
 const std::string& model_file(const Options& o) { return one_file(o, "model file", "model.onnx --batch 8"); }
 
-std::optional<Bytes> memory_of(const Options& o) {
-  if (o.memory.empty()) return std::nullopt;
-  const auto bytes = parse_size(o.memory);
+namespace {
+
+std::optional<Bytes> size_of(const char* flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto bytes = parse_size(text);
   if (!bytes || bytes->count() == 0)
-    throw usage_error("--memory wants a size with its unit, not '" + printable(o.memory) + "'", "",
-                      "for example --memory 24GiB");
+    throw usage_error(std::string(flag) + " wants a size with its unit, not '" + printable(text) + "'", "",
+                      std::string("for example ") + flag + " 24GiB");
   return bytes;
 }
+
+}  // namespace
+
+std::optional<Bytes> memory_of(const Options& o) { return size_of("--memory", o.memory); }
+std::optional<Bytes> budget_of(const Options& o) { return size_of("--budget", o.budget); }
 
 Scenario scenario_of(const Options& o) {
   Scenario s = o.scenario;
@@ -59,6 +67,12 @@ Diagnostics not_modelled_yet(const Scenario& s) {
   if (s.world_size > 1 && s.parallel == Parallel::none) say("--world-size", "it needs --parallel");
   if (!s.profile.empty()) say("--profile", "the built-in device facts are used");
   return out;
+}
+
+void demand_modelled(const Estimate& e) {
+  for (const Diagnostic& d : e.diagnostics)
+    if (d.bound.count() > 0 || d.code == "option-not-modelled")
+      throw Error(Exit::not_modelled, "--strict: " + d.message, d.node, "the result stands, with this in its margin");
 }
 
 }  // namespace headroom::cli
