@@ -2,54 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <unordered_map>
 
 #include "estimator/allocate/async.h"
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/device_memory.h"
-#include "estimator/recover/recover.h"
-#include "estimator/shadow/shadow.h"
+#include "estimator/plan/estimator.h"
 #include "estimator/step/session.h"
 
 namespace headroom {
 namespace {
 
-/// Steps that are run when the scenario names none: the state of iteration 2 is steady (design, section 1).
-constexpr int steady_steps = 3;
 /// Tensors listed at the peak.
 constexpr std::size_t listed_tensors = 20;
-
-Bindings bindings_of(const Scenario& s, std::optional<std::int64_t> sequence) {
-  return {.batch = s.batch, .sequence = sequence ? sequence : s.sequence, .dims = s.dims, .shapes = s.shapes};
-}
-
-/// `s` with its sequence axes at another length: --shape's sizes along an input's sequence axis follow.
-Bindings rebound(const Scenario& s, const ShapedGraph& first, std::int64_t sequence) {
-  Bindings b = bindings_of(s, sequence);
-  for (const ShapedInput& i : first.inputs) {
-    const auto given = b.shapes.find(i.name);
-    if (given != b.shapes.end() && i.sequence_axis >= 0)
-      given->second[static_cast<std::size_t>(i.sequence_axis)] = sequence;
-  }
-  for (const BoundDim& d : first.dims)
-    if (d.meaning == DimMeaning::sequence)
-      if (const auto named = b.dims.find(d.name); named != b.dims.end()) named->second = sequence;
-  return b;
-}
-
-shadow::DeviceFacts device_facts(const Scenario& s) {
-  shadow::DeviceFacts d;
-  d.sm_count = s.device.sm_count;
-  d.threads_per_sm = s.device.threads_per_sm;
-  d.compute_major = s.device.compute_major;
-  d.compute_minor = s.device.compute_minor;
-  // aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize: :4096:8 on Hopper, else :4096:2:16:8.
-  d.cublas_workspace = s.device.compute_major == 9 ? Bytes(32 * MiB) : Bytes(8 * MiB + 128 * KiB);
-  d.attention = s.attention;
-  d.tf32 = s.precision == Precision::tf32;
-  return d;
-}
 
 std::string text_at(const shadow::Trace& t, std::int32_t i) {
   return i >= 0 ? t.texts[static_cast<std::size_t>(i)] : std::string();
@@ -223,6 +188,15 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
   if (*e.fits) e.spare = std::max(e.spare, Bytes());
 }
 
+/// Programs and traces kept are so many that a large model's do not fill the machine's memory: about `nodes` of graphs.
+std::size_t kept_of(const Model& model, std::size_t nodes, std::size_t most) {
+  return std::clamp<std::size_t>(nodes / std::max<std::size_t>(model.graph().nodes.size(), 1), 2, most);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 }  // namespace
 
 AllocatorOptions allocator_options(const Scenario& scenario) {
@@ -232,58 +206,40 @@ AllocatorOptions allocator_options(const Scenario& scenario) {
 Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, Stages* stages,
                   std::shared_ptr<const Model> model) {
   const auto start = std::chrono::steady_clock::now();
-  Estimate e;
-  e.scenario = scenario;
+  Estimator estimator(model ? std::move(model) : std::make_shared<const Model>(read_model(path)));
+  Estimate e = estimator.estimate(scenario, stages);
+  e.seconds = seconds_since(start);
+  return e;
+}
+
+Estimator::Estimator(const std::filesystem::path& path) : Estimator(std::make_shared<const Model>(read_model(path))) {}
+
+Estimator::Estimator(std::shared_ptr<const Model> model)
+    : model_(std::move(model)), programs_(kept_of(*model_, 100'000, 32)), traces_(kept_of(*model_, 20'000, 8)) {}
+
+Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto programs = programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
+  const auto step = traces_.get(step_part(scenario), [&] { return step_trace(*programs, scenario); });
   Stages own;
   Stages& s = stages ? *stages : own;
-  s = {};
-  s.model = model ? std::move(model) : std::make_shared<const Model>(read_model(path));
-  const RecoverOptions options{.training = scenario.training()};
-  const auto add_program = [&](const Bindings& b) {
-    s.graphs.push_back(std::make_shared<const ShapedGraph>(bind(*s.model, b)));
-    s.programs.push_back(std::make_shared<const Program>(recover(*s.graphs.back(), options)));
-  };
-  std::vector<const Program*> order;
-  if (scenario.sequences.empty()) {
-    add_program(bindings_of(scenario, {}));
-    order.push_back(s.programs[0].get());
-  } else {
-    std::unordered_map<std::int64_t, std::size_t> by_length;
-    const ShapedGraph first = bind(*s.model, bindings_of(scenario, scenario.sequences.front()));
-    for (const auto length : scenario.sequences) {
-      const auto [it, fresh] = by_length.try_emplace(length, s.programs.size());
-      if (fresh) add_program(rebound(scenario, first, length));
-      order.push_back(s.programs[it->second].get());
-    }
-  }
-  const auto take = [&e](const Diagnostics& d) { e.diagnostics.insert(e.diagnostics.end(), d.begin(), d.end()); };
-  take(s.model->diagnostics);
-  take(s.graphs[0]->diagnostics);
-  take(s.programs[0]->diagnostics);
+  s = {.model = model_,
+       .graphs = programs->graphs,
+       .programs = programs->programs,
+       .trace = std::shared_ptr<const shadow::Trace>(step, &step->trace)};
   const Program& program = *s.programs[0];
-  if (program.outputs.empty()) throw bad_input("the graph has no output that depends on its inputs", path.string());
 
-  const aten::ChosenTable table = aten::table_for(scenario.torch_version);
-  if (!table.exact)
-    e.diagnostics.push_back({.code = "torch-version",
-                             .severity = Severity::warning,
-                             .node = {},
-                             .message = "no table for torch " + scenario.torch_version + ": the rules of " +
-                                        std::string(table.table->version()) + " are used"});
-  shadow::Shadow machine(*table.table, device_facts(scenario));
-  const int steps = scenario.steps > 0            ? static_cast<int>(scenario.steps)
-                    : !scenario.sequences.empty() ? static_cast<int>(scenario.sequences.size())
-                                                  : steady_steps;
-  run_session(machine, order, scenario, steps, e.diagnostics);
-  take(machine.diagnostics);
-  s.trace = std::make_shared<const shadow::Trace>(machine.take_trace());
-
+  Estimate e;
+  e.scenario = scenario;
+  for (const Diagnostics* d :
+       {&model_->diagnostics, &s.graphs[0]->diagnostics, &program.diagnostics, &step->diagnostics})
+    e.diagnostics.insert(e.diagnostics.end(), d->begin(), d->end());
   const DeviceMemory memory = device_memory(scenario.device);
   note_outputs(e, program);
   add_margins(e, memory);
   run_on_device(e, s, memory);
 
-  e.model = facts_of(*s.model, program, scenario);
+  e.model = facts_of(*model_, program, scenario);
   e.dims = s.graphs[0]->dims;
   e.phases = s.timeline.phases;
   e.peak_allocated = s.timeline.allocated_peak;
@@ -293,7 +249,7 @@ Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, S
   e.fragmentation = e.peak_reserved - e.peak_allocated;
   describe_peak(e, *s.trace, s.timeline, program);
   add_resident(e, *s.trace);
-  e.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  e.seconds = seconds_since(start);
   return e;
 }
 

@@ -48,6 +48,8 @@ struct Device {
   int sm_count = 132;  ///< decides the reduction kernels' buffers
   int threads_per_sm = 2048;
   std::string generation = "hopper";
+
+  bool operator==(const Device&) const = default;
 };
 
 struct Scenario {
@@ -95,6 +97,7 @@ struct Scenario {
   DType module_dtype() const {
     return precision == Precision::fp16 ? DType::f16 : precision == Precision::bf16 ? DType::bf16 : DType::undefined;
   }
+  bool operator==(const Scenario&) const = default;
 };
 
 }  // namespace headroom

@@ -1,0 +1,25 @@
+// ShapedPrograms: what a scenario's shapes make of a model, before any precision, optimizer or card.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "estimator/bind/shaped_graph.h"
+#include "estimator/program/program.h"
+#include "estimator/program/scenario.h"
+
+namespace headroom {
+
+struct ShapedPrograms {
+  std::vector<std::shared_ptr<const ShapedGraph>> graphs;  ///< one per distinct sequence length
+  std::vector<std::shared_ptr<const Program>> programs;
+  std::vector<const Program*> order;  ///< of step i, repeating
+};
+
+/// What of a scenario decides its ShapedPrograms: the task and the sizes.
+Scenario shape_part(const Scenario& scenario);
+
+/// Binds and recovers. Throws Error.
+ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario);
+
+}  // namespace headroom

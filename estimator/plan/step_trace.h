@@ -1,0 +1,22 @@
+// StepTrace: what a scenario's steps ask of the allocator, before there is one.
+#pragma once
+
+#include "estimator/base/diagnostic.h"
+#include "estimator/plan/shaped_programs.h"
+#include "estimator/shadow/trace.h"
+
+namespace headroom {
+
+struct StepTrace {
+  shadow::Trace trace;
+  Diagnostics diagnostics;  ///< of the table, the step and the machine
+};
+
+/// What of a scenario decides its StepTrace: all but the card's memory and the allocator's options. Of the card what
+/// kernels ask for counts.
+Scenario step_part(const Scenario& scenario);
+
+/// Runs the scenario's steps on the shadow machine. Throws Error.
+StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario);
+
+}  // namespace headroom
