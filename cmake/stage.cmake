@@ -13,9 +13,6 @@ if(HEADROOM_SANITIZE)
                                                     -fno-omit-frame-pointer)
   target_link_options(headroom_options INTERFACE -fsanitize=address,undefined)
 endif()
-if(HEADROOM_STATIC)
-  target_link_options(headroom_options INTERFACE -static)
-endif()
 
 # headroom_stage(NAME [DEPENDS stage ...] [LINK library ...]): one stage of the house is one folder and one static
 # library; every .cpp below the folder belongs to it. DEPENDS names the stages it may include, which the linker checks.
@@ -24,7 +21,7 @@ function(headroom_stage NAME)
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(headroom_${NAME} STATIC ${SOURCES})
   if(HEADROOM_STATIC)
-    list(TRANSFORM STAGE_LINK REPLACE "^fmt::fmt$" "fmt::fmt-header-only") # Debian ships no libfmt.a
+    list(TRANSFORM STAGE_LINK REPLACE "^fmt::fmt$" fmt_static)
   endif()
   target_link_libraries(headroom_${NAME} PUBLIC headroom_options ${STAGE_LINK})
   foreach(DEPENDENCY IN LISTS STAGE_DEPENDS)
