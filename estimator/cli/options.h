@@ -1,6 +1,7 @@
 // Options: one invocation of the program, parsed. One flag table drives parsing, help, completions and the man page.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,11 +13,14 @@ namespace headroom::cli {
 
 struct Options {
   std::string command;
-  std::vector<std::string> files;  ///< positional arguments after the command
+  std::vector<std::string> files;        ///< positional arguments after the command
+  std::vector<std::string> given;        ///< long names of the flags, in their order
+  std::shared_ptr<const Options> after;  ///< diff: all arguments, those behind `--` too; null without `--`
   Scenario scenario;
   std::string gpu;
   std::string memory;
   std::string budget;
+  std::string tolerance;  ///< diff --tolerance
   std::string format = "table";
   std::string output;                    ///< -o
   std::string stage;                     ///< inspect --stage
@@ -39,8 +43,9 @@ enum CommandBit : unsigned {
   on_completions = 1U << 4,
   on_replay = 1U << 5,
   on_check = 1U << 6,
+  on_diff = 1U << 7,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect;
+inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff;
 inline constexpr unsigned on_all = ~0U;
 
 struct Command {
@@ -64,6 +69,8 @@ struct Flag {
   bool repeatable = false;  ///< every one counts; of others the last
 };
 std::span<const Flag> flags();
+/// Whether the flag of that long name is a knob of the scenario.
+bool sets_scenario(std::string_view name);
 
 /// Parses the arguments after the program's name. Throws Error(usage) with a suggestion for what is misspelt.
 Options parse(const std::vector<std::string>& arguments);

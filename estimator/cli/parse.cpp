@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <boost/program_options.hpp>
-#include <set>
 
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
@@ -58,6 +58,11 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
+bool sets_scenario(std::string_view name) {
+  const Flag* f = find_flag(name);
+  return f && (f->on & on_scenario) == on_scenario && f->group != "Output";
+}
+
 Options parse(const std::vector<std::string>& arguments) {
   Options o;
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
@@ -79,6 +84,16 @@ Options parse(const std::vector<std::string>& arguments) {
                       : file         ? "did you mean `headroom estimate " + printable(arguments[0]) + "`?"
                       : near.empty() ? "`headroom --help` lists the commands"
                                      : "did you mean `headroom " + std::string(near) + "`?");
+  }
+  if (command->bit == on_diff) {
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    if (mark != arguments.end()) {
+      std::vector<std::string> all(arguments.begin(), mark);
+      o = parse(all);
+      all.insert(all.end(), mark + 1, arguments.end());
+      o.after = std::make_shared<const Options>(parse(all));
+      return o;
+    }
   }
   o.command = command->name;
   const po::options_description description = description_of(*command);
@@ -110,6 +125,7 @@ Options parse(const std::vector<std::string>& arguments) {
       continue;
     }
     const Flag* f = find_flag(option.string_key);
+    o.given.emplace_back(option.string_key);
     f->set(o, option.value.empty() ? std::string_view() : std::string_view(option.value[0]));
   }
   return o;

@@ -8,6 +8,7 @@
 #include "estimator/base/text.h"
 #include "estimator/plan/device_memory.h"
 #include "estimator/plan/estimator.h"
+#include "estimator/plan/owners.h"
 #include "estimator/step/session.h"
 
 namespace headroom {
@@ -62,6 +63,7 @@ void describe_peak(Estimate& e, const shadow::Trace& trace, const Timeline& t, c
     sum += bytes;
   }
   e.rounding = t.allocated_peak - sum;
+  e.owners = owners_of(live, trace, program);
   if (trace.events.empty()) return;
   e.at = place_of(trace, at, program);
   const std::size_t shown = std::min(listed_tensors, live.size());

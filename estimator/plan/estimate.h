@@ -37,6 +37,13 @@ struct LiveTensor {
   std::string module;
 };
 
+/// What a module holds at the peak, its children apart.
+struct OwnedBytes {
+  std::string module;  ///< path, "" the root; or a statement of the loop: "(loss)", "(optimizer.step)"
+  Category category = Category::weights;
+  Bytes bytes;
+};
+
 /// One named part of what a figure can be short by.
 struct MarginPart {
   std::string code;  ///< as the diagnostic it comes from, or "block-placement", "context"
@@ -74,6 +81,7 @@ struct Estimate {
   std::string oom_text;             ///< what PyTorch would print
   RunPlace oom_at;                  ///< the allocation that is refused
   std::vector<LiveTensor> largest;  ///< at the peak, by bytes
+  std::vector<OwnedBytes> owners;   ///< at the peak, by path and category; with `rounding` they sum to peak_allocated
   std::vector<BoundDim> dims;
   Diagnostics diagnostics;
   double seconds = 0;  ///< work of this process

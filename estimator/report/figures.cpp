@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "estimator/program/scenario_text.h"
 #include "estimator/report/report.h"
 
 namespace headroom::report {

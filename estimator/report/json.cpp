@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "estimator/program/scenario_text.h"
 #include "estimator/report/json_parts.h"
 #include "estimator/report/report.h"
 
@@ -101,6 +102,10 @@ std::string json(const Estimate& e) {
                        {"op", t.op},
                        {"module", t.module}});
   j["largest"] = largest;
+  ordered_json modules = ordered_json::array();
+  for (const OwnedBytes& o : e.owners)
+    modules.push_back({{"module", o.module}, {"category", headroom::name_of(o.category)}, {"bytes", o.bytes.count()}});
+  j["modules"] = modules;
   ordered_json steps = ordered_json::array();
   for (const PhaseFigures& p : e.phases)
     steps.push_back({{"step", p.step},

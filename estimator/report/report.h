@@ -18,10 +18,4 @@ std::string table(const Estimate& e, const TableStyle& style = {});
 std::string csv(const Estimate& e);
 std::string markdown(const Estimate& e);
 
-/// Names of Scenario's choices, as the flags spell them.
-struct ScenarioText {
-  std::string name, value;
-};
-std::vector<ScenarioText> scenario_text(const Scenario& s);
-
 }  // namespace headroom::report

@@ -25,6 +25,11 @@ constexpr auto table = std::to_array<Command>({
      "  headroom check\n"
      "  headroom check ci/headroom.toml --format md\n",
      run_check},
+    {"diff", on_diff, "A [B] [-- OPTIONS]", "what grew between two scenarios, two models or two saved estimates",
+     "  headroom diff gpt2.onnx --batch 8 --seq 512 -- --batch 16\n"
+     "  headroom diff before.onnx after.onnx --batch 8 --tolerance 100MiB\n"
+     "  headroom diff before.json after.json --tolerance 5% --format md\n",
+     run_diff},
     {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",

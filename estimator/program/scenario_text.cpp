@@ -1,8 +1,8 @@
+#include "estimator/program/scenario_text.h"
+
 #include <array>
 
-#include "estimator/report/report.h"
-
-namespace headroom::report {
+namespace headroom {
 namespace {
 
 template <class T, std::size_t N>
@@ -57,4 +57,4 @@ std::vector<ScenarioText> scenario_text(const Scenario& s) {
   return out;
 }
 
-}  // namespace headroom::report
+}  // namespace headroom

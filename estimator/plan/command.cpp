@@ -1,0 +1,46 @@
+#include "estimator/plan/command.h"
+
+#include <map>
+#include <string_view>
+
+#include "estimator/base/text.h"
+#include "estimator/plan/cards.h"
+#include "estimator/program/scenario_text.h"
+
+namespace headroom {
+
+std::vector<std::string> flags_of(const Scenario& s) {
+  std::map<std::string, std::string> defaults;
+  for (auto& [name, value] : scenario_text({.task = s.task})) defaults[name] = value;
+  defaults["task"] = "train";
+  const Card* card = s.device.name.empty() ? nullptr : &card_named(s.device.name);
+  std::vector<std::string> out;
+  for (auto& [name, value] : scenario_text(s)) {
+    const auto usual = defaults.find(name);
+    if (usual != defaults.end() && usual->second == value) continue;
+    if (name == "memory" && card && card->device.total_bytes == s.device.total_bytes) continue;
+    if (name == "gpu" && card && !card->aliases.empty()) value = card->aliases.front();
+    out.push_back("--" + name);
+    if (value != "true") out.push_back(value);
+  }
+  return out;
+}
+
+std::string command_text(const std::vector<std::string>& arguments) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
+  std::string out;
+  for (const std::string& a : arguments) {
+    if (!out.empty()) out += ' ';
+    const std::string clean = printable(a, 400);
+    if (!clean.empty() && clean.find_first_not_of(plain) == std::string::npos) {
+      out += clean;
+      continue;
+    }
+    out += '\'';
+    for (const char c : clean) out += c == '\'' ? "'\\''" : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
+}  // namespace headroom
