@@ -3,10 +3,10 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
+#include "estimator/read/mapped_file.h"
 
 namespace headroom::cli {
 namespace {
@@ -48,14 +48,10 @@ class ConfigReader {
 
  private:
   toml::table parsed() const {
-    std::string text(largest_file + 1, '\0');
-    std::ifstream file(path_, std::ios::binary);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!file.eof() && file.fail()) throw bad_input("cannot be read", path_, "headroom check wants a headroom.toml");
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest_file) throw bad_input("is larger than 1 MiB", path_);
+    const MappedFile file(path_);
+    if (file.bytes().size() > largest_file) throw bad_input("is larger than 1 MiB", path_);
     try {
-      return toml::parse(text, path_);
+      return toml::parse(file.bytes(), path_);
     } catch (const toml::parse_error& e) {
       throw bad_input(std::string(e.description()), at(static_cast<int>(e.source().begin.line)));
     }

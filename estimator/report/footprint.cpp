@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/base/error.h"
+#include "estimator/read/mapped_file.h"
 #include "estimator/report/figures.h"
 
 namespace headroom::report {
@@ -12,16 +13,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t largest_file = 64 << 20;
-
-std::string text_of(const std::string& path) {
-  std::string text(largest_file + 1, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.eof() && file.fail()) throw bad_input("cannot be read", path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > largest_file) throw bad_input("is larger than 64 MiB", path);
-  return text;
-}
 
 Bytes bytes_of(const json& j, const char* key) { return Bytes(j.at(key).get<std::int64_t>()); }
 
@@ -75,9 +66,10 @@ Footprint footprint_of(const Estimate& e) {
 }
 
 Footprint read_footprint(const std::string& path) {
-  const std::string text = text_of(path);
+  const MappedFile file(path);
+  if (file.bytes().size() > largest_file) throw bad_input("is larger than 64 MiB", path);
   try {
-    return parsed(json::parse(text));
+    return parsed(json::parse(file.bytes()));
   } catch (const json::parse_error& e) {
     throw bad_input("is no JSON (byte " + std::to_string(e.byte) + ")", path);
   } catch (const json::exception&) {

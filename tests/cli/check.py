@@ -33,7 +33,8 @@ budget = "100MiB"
 
 # Text of the file, exit code, what the error says.
 MISTAKES = [
-    ("", 3, ["holds no scenario"]),
+    ("", 3, ["is empty"]),
+    ("# nothing\n", 3, ["holds no scenario"]),
     ("[scenario.a\n", 3, ["bad.toml:1"]),
     ("[senario.a]\n", 3, ["bad.toml:1", "did you mean 'scenario'?"]),
     ('[scenario.a]\nmodel = "m.onnx"\nprecison = "bf16"\n', 3, ["bad.toml:3", "did you mean 'precision'?"]),
@@ -79,6 +80,8 @@ def check_answers(program, folder):
         alone = json.loads(program(["estimate", "models/mlp.onnx", "--format", "json", *flags], folder).out)
         expect(f"{scenario['name']}: the figures of estimate",
                all(alone["peak"][key] == n for key, n in scenario["peak"].items()))
+    expect("a folder stands for the headroom.toml in it",
+           program(["check", folder], "/").out.splitlines()[0] == lines[0])
     rows = list(csv.DictReader(io.StringIO(program(["check", "--format", "csv"], folder).out)))
     expect("CSV: verdicts", [row["verdict"] for row in rows] == ["ok", "does not fit", "over"])
     expect("Markdown: a row a scenario", program(["check", "--format", "md"], folder).out.count("\n") == 5)
@@ -94,9 +97,8 @@ def check_mistakes(program, folder):
         write(folder, "bad.toml", text)
         for problem in program.error_problems(program(["check", "bad.toml"], folder), code, says):
             expect(f"{text[:60]!r}: {problem}", False)
-    for name in ("missing.toml", "."):
-        for problem in program.error_problems(program(["check", name], folder), 3, ["cannot be read"]):
-            expect(f"{name}: {problem}", False)
+    for problem in program.error_problems(program(["check", "missing.toml"], folder), 3, ["no such file"]):
+        expect(f"missing.toml: {problem}", False)
 
 
 def check_hostile(program, folder):

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 
 #include "estimator/base/error.h"
@@ -14,6 +15,7 @@ namespace headroom::cli {
 int run_check(const Options& o) {
   Options with_file = o;
   if (o.files.empty()) with_file.files = {"headroom.toml"};
+  if (std::filesystem::is_directory(with_file.files[0])) with_file.files[0] += "/headroom.toml";
   const std::string& config = one_file(with_file, "configuration", "headroom.toml");
 
   std::vector<report::CheckedScenario> checked;

@@ -23,7 +23,7 @@ constexpr auto table = std::to_array<Command>({
      run_replay},
     {"check", on_check, "[headroom.toml]", "hold the scenarios of a repository to their budgets and cards",
      "  headroom check\n"
-     "  headroom check ci/headroom.toml --format md\n",
+     "  headroom check ci/ --format md\n",
      run_check},
     {"diff", on_diff, "A [B] [-- OPTIONS]", "what grew between two scenarios, two models or two saved estimates",
      "  headroom diff gpt2.onnx --batch 8 --seq 512 -- --batch 16\n"
