@@ -4,6 +4,7 @@
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/cli/options.h"
+#include "estimator/program/scenario_names.h"
 
 namespace headroom::cli {
 namespace {
@@ -16,7 +17,7 @@ std::int64_t positive(std::string_view flag, std::string_view value) {
 }
 
 template <class T, std::size_t N>
-T choice(std::string_view flag, std::string_view value, const std::array<std::pair<std::string_view, T>, N>& choices) {
+T choice(std::string_view flag, std::string_view value, const std::array<Named<T>, N>& choices) {
   std::vector<std::string_view> names;
   for (const auto& [name, v] : choices) {
     if (name == value) return v;
@@ -50,58 +51,14 @@ std::vector<std::int64_t> sizes(std::string_view flag, std::string_view text, ch
   return out;
 }
 
-constexpr auto precisions = std::to_array<std::pair<std::string_view, Precision>>({{"fp32", Precision::fp32},
-                                                                                   {"tf32", Precision::tf32},
-                                                                                   {"fp16", Precision::fp16},
-                                                                                   {"bf16", Precision::bf16},
-                                                                                   {"amp-fp16", Precision::amp_fp16},
-                                                                                   {"amp-bf16", Precision::amp_bf16}});
-constexpr auto optimizers =
-    std::to_array<std::pair<std::string_view, OptimizerKind>>({{"sgd", OptimizerKind::sgd},
-                                                               {"sgd-momentum", OptimizerKind::sgd_momentum},
-                                                               {"adam", OptimizerKind::adam},
-                                                               {"adamw", OptimizerKind::adamw},
-                                                               {"adagrad", OptimizerKind::adagrad},
-                                                               {"rmsprop", OptimizerKind::rmsprop},
-                                                               {"adadelta", OptimizerKind::adadelta},
-                                                               {"adafactor", OptimizerKind::adafactor},
-                                                               {"lion", OptimizerKind::lion},
-                                                               {"muon", OptimizerKind::muon},
-                                                               {"adamw8bit", OptimizerKind::adamw8bit},
-                                                               {"none", OptimizerKind::none}});
-constexpr auto impls = std::to_array<std::pair<std::string_view, OptimizerImpl>>(
-    {{"foreach", OptimizerImpl::foreach}, {"fused", OptimizerImpl::fused}, {"for-loop", OptimizerImpl::for_loop}});
-constexpr auto losses =
-    std::to_array<std::pair<std::string_view, LossKind>>({{"cross-entropy", LossKind::cross_entropy},
-                                                          {"causal-lm", LossKind::causal_lm},
-                                                          {"mse", LossKind::mse},
-                                                          {"sum", LossKind::sum},
-                                                          {"none", LossKind::none}});
-constexpr auto zero_grads =
-    std::to_array<std::pair<std::string_view, ZeroGrad>>({{"after-step", ZeroGrad::after_step},
-                                                          {"before-forward", ZeroGrad::before_forward},
-                                                          {"before-backward", ZeroGrad::before_backward}});
-constexpr auto backends =
-    std::to_array<std::pair<std::string_view, AttentionBackend>>({{"auto", AttentionBackend::automatic},
-                                                                  {"math", AttentionBackend::math},
-                                                                  {"efficient", AttentionBackend::efficient},
-                                                                  {"flash", AttentionBackend::flash},
-                                                                  {"cudnn", AttentionBackend::cudnn}});
-constexpr auto parallels = std::to_array<std::pair<std::string_view, Parallel>>({{"none", Parallel::none},
-                                                                                 {"ddp", Parallel::ddp},
-                                                                                 {"zero1", Parallel::zero1},
-                                                                                 {"zero2", Parallel::zero2},
-                                                                                 {"fsdp2", Parallel::fsdp2}});
-constexpr auto tasks =
-    std::to_array<std::pair<std::string_view, Task>>({{"train", Task::train}, {"infer", Task::infer}});
-constexpr auto casts = std::to_array<std::pair<std::string_view, CastOn>>({{"cpu", CastOn::cpu}, {"gpu", CastOn::gpu}});
-constexpr auto kept =
-    std::to_array<std::pair<std::string_view, OutputsKept>>({{"keep", OutputsKept::keep}, {"drop", OutputsKept::drop}});
-constexpr auto leaks = std::to_array<std::pair<std::string_view, Leak>>({{"none", Leak::none}, {"loss", Leak::loss}});
-constexpr auto formats = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
-constexpr auto stages = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"graph", "graph"}, {"shapes", "shapes"}, {"program", "program"}, {"trace", "trace"}, {"timeline", "timeline"}});
+constexpr auto formats =
+    std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
+constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph"},
+                                                                {"shapes", "shapes"},
+                                                                {"program", "program"},
+                                                                {"job", "job"},
+                                                                {"trace", "trace"},
+                                                                {"timeline", "timeline"}});
 
 using V = std::string_view;
 
@@ -134,17 +91,17 @@ constexpr auto table = std::to_array<Flag>({
        if (o.scenario.steps > 10'000) throw usage_error("--steps: at most 10000");
      }},
     {"task", "train|infer", "Run", "A training step, or inference under torch.no_grad()", on_scenario,
-     [](Options& o, V v) { o.scenario.task = choice("task", v, tasks); }},
+     [](Options& o, V v) { o.scenario.task = choice("task", v, task_names); }},
     {"precision", "fp32|tf32|fp16|bf16|amp-fp16|amp-bf16", "Run", "fp16, bf16: the module cast; amp: autocast",
-     on_scenario, [](Options& o, V v) { o.scenario.precision = choice("precision", v, precisions); }},
+     on_scenario, [](Options& o, V v) { o.scenario.precision = choice("precision", v, precision_names); }},
     {"cast-on", "cpu|gpu", "Run", "Where a fp16 or bf16 module was cast: before or after the move to the GPU",
-     on_scenario, [](Options& o, V v) { o.scenario.cast_on = choice("cast-on", v, casts); }},
+     on_scenario, [](Options& o, V v) { o.scenario.cast_on = choice("cast-on", v, cast_on_names); }},
     {"optimizer", "sgd|sgd-momentum|adam|adamw|adagrad|rmsprop|adadelta|adafactor|lion|muon|adamw8bit|none", "Run",
-     "Default: adamw", on_scenario, [](Options& o, V v) { o.scenario.optimizer = choice("optimizer", v, optimizers); }},
+     "Default: adamw", on_scenario, [](Options& o, V v) { o.scenario.optimizer = choice("optimizer", v, optimizer_names); }},
     {"optimizer-impl", "foreach|fused|for-loop", "Run", "Default: foreach, as PyTorch on CUDA", on_scenario,
-     [](Options& o, V v) { o.scenario.optimizer_impl = choice("optimizer-impl", v, impls); }},
+     [](Options& o, V v) { o.scenario.optimizer_impl = choice("optimizer-impl", v, optimizer_impl_names); }},
     {"loss", "cross-entropy|causal-lm|mse|sum|none", "Run", "Taken of the first output; none: the model returns its loss",
-     on_scenario, [](Options& o, V v) { o.scenario.loss = choice("loss", v, losses); }},
+     on_scenario, [](Options& o, V v) { o.scenario.loss = choice("loss", v, loss_names); }},
     {"accumulate", "N", "Run", "Micro-batches for each optimizer step", on_scenario,
      [](Options& o, V v) { o.scenario.accumulate = positive("accumulate", v); }},
     {"clip-grad", "", "Run", "torch.nn.utils.clip_grad_norm_ before the step", on_scenario,
@@ -152,12 +109,12 @@ constexpr auto table = std::to_array<Flag>({
     {"keep-grads", "", "Run", "zero_grad(set_to_none=False)", on_scenario,
      [](Options& o, V) { o.scenario.keep_grads = true; }},
     {"zero-grad", "after-step|before-forward|before-backward", "Run", "Where optimizer.zero_grad() stands", on_scenario,
-     [](Options& o, V v) { o.scenario.zero_grad = choice("zero-grad", v, zero_grads); }},
+     [](Options& o, V v) { o.scenario.zero_grad = choice("zero-grad", v, zero_grad_names); }},
     {"outputs", "keep|drop", "Run",
      "keep: `out` stays referenced until the next forward (default in training); drop: freed after the loss (in inference)",
-     on_scenario, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, kept); }},
+     on_scenario, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
     {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_scenario,
-     [](Options& o, V v) { o.scenario.leak = choice("leak", v, leaks); }},
+     [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
     {"checkpoint", "none|blocks|PLAN.json", "Run", "Activation checkpointing: of every block, or as a plan says",
      on_scenario,
      [](Options& o, V v) {
@@ -171,13 +128,13 @@ constexpr auto table = std::to_array<Flag>({
        }
      }},
     {"attention", "auto|math|efficient|flash|cudnn", "Run", "Backend of scaled_dot_product_attention", on_scenario,
-     [](Options& o, V v) { o.scenario.attention = choice("attention", v, backends); }},
+     [](Options& o, V v) { o.scenario.attention = choice("attention", v, attention_names); }},
     {"channels-last", "", "Run", "Model and images in channels_last", on_scenario,
      [](Options& o, V) { o.scenario.channels_last = true; }},
     {"freeze", "GLOB", "Run", "Parameters with requires_grad=False; repeatable", on_scenario,
      [](Options& o, V v) { o.scenario.freeze.emplace_back(v); }, true},
     {"parallel", "none|ddp|zero1|zero2|fsdp2", "Run", "How the model is spread over GPUs", on_scenario,
-     [](Options& o, V v) { o.scenario.parallel = choice("parallel", v, parallels); }},
+     [](Options& o, V v) { o.scenario.parallel = choice("parallel", v, parallel_names); }},
     {"world-size", "N", "Run", "Number of GPUs", on_scenario,
      [](Options& o, V v) { o.scenario.world_size = positive("world-size", v); }},
     {"gpu", "NAME", "Card and software", "The card, by name or alias: `headroom gpus` lists them", on_scenario,
@@ -215,7 +172,7 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V) { o.check = true; }},
     {"tolerance", "100MiB", "Output", "Exit 1 when the allocated or reserved peak grew by more: a size, or 5%", on_diff,
      [](Options& o, V v) { o.tolerance = v; }},
-    {"stage", "graph|shapes|program|trace|timeline", "Output", "What to print", on_inspect,
+    {"stage", "graph|shapes|program|job|trace|timeline", "Output", "What to print", on_inspect,
      [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
     {"against", "TRACE", "Output", "Beside a recorded step (PyTorch memory snapshot or JSON): the first differences",
      on_inspect, [](Options& o, V v) { o.against = v; }},

@@ -22,12 +22,12 @@ shadow::DeviceFacts device_facts(const Scenario& s) {
   return d;
 }
 
+}  // namespace
+
 int steps_of(const Scenario& s) {
   if (s.steps > 0) return static_cast<int>(s.steps);
   return s.sequences.empty() ? steady_steps : static_cast<int>(s.sequences.size());
 }
-
-}  // namespace
 
 Scenario step_part(const Scenario& scenario) {
   Scenario s = scenario;

@@ -16,6 +16,9 @@ struct StepTrace {
 /// kernels ask for counts.
 Scenario step_part(const Scenario& scenario);
 
+/// How many steps a run has: --steps, one for each of --seqs, else until the state is steady.
+int steps_of(const Scenario& scenario);
+
 /// Runs the scenario's steps on the shadow machine. Throws Error.
 StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "calibration/measure/make_job.h"
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/bind/describe.h"
@@ -67,10 +68,12 @@ int run_inspect(const Options& o) {
   }
   if (o.stage.empty())
     throw usage_error("headroom inspect wants --stage", "",
-                      "graph | shapes | program | trace | timeline; or --against TRACE");
+                      "graph | shapes | program | job | trace | timeline; or --against TRACE");
   const Scenario s = scenario_of(o);
   std::string out;
-  if (o.stage == "graph") {
+  if (o.stage == "job") {
+    out = job_text(make_job(shaped_programs(read_model(file), s), s));
+  } else if (o.stage == "graph") {
     out = describe(read_model(file));
   } else if (o.stage == "shapes" || o.stage == "program") {
     const Model model = read_model(file);
