@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "estimator/base/error.h"
 
@@ -11,10 +12,45 @@ extern "C" const char headroom_conv_h200[], headroom_conv_h200_end[];
 namespace headroom::shadow {
 namespace {
 
-Bytes total(const ConvOperands& o) { return o.input + o.output + o.weight; }
+struct Operands {
+  Bytes input, output, weight;
+  Bytes total() const { return input + output + weight; }
+};
+
+/// Bytes of the operands when the channels of each group are padded to a multiple.
+Operands operands_of(const ConvShape& s, std::int64_t multiple) {
+  const auto padded = [&](std::int64_t channels) {
+    return (channels / s.groups + multiple - 1) / multiple * multiple * s.groups;
+  };
+  const auto bytes = [&](std::int64_t outer, std::int64_t inner, const Dims& sizes) {
+    Dims all{outer, inner};
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    return bytes_of(s.dtype, element_count(all));
+  };
+  const std::int64_t in = padded(s.in_channels), out = padded(s.out_channels);
+  return {bytes(s.batch, in, s.input), bytes(s.batch, out, s.output), bytes(in / s.groups, out, s.kernel)};
+}
+
+/// Channels that tensor cores read at once: 16 bytes.
+std::int64_t channel_multiple(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 
 /// Beyond this many bytes a workspace that is no sum of operands still grows with them.
 constexpr std::int64_t grows_from = 100'000;
+
+enum Trait : std::uint8_t { in_by_8 = 1, out_by_8 = 2, few_in = 4, few_out = 8, grouped = 16, depthwise = 32 };
+
+/// How unlike two calls with these traits are, beside their sizes.
+constexpr float unlike(unsigned different) {
+  if (different & (grouped | depthwise)) return std::numeric_limits<float>::infinity();
+  return (different & in_by_8 ? 2.0F : 0.0F) + (different & out_by_8 ? 2.0F : 0.0F) +
+         (different & few_in ? 5.0F : 0.0F) + (different & few_out ? 5.0F : 0.0F);
+}
+
+constexpr auto unlikeness = [] {
+  std::array<float, 64> table{};
+  for (unsigned i = 0; i < table.size(); ++i) table[i] = unlike(i);
+  return table;
+}();
 
 /// Reads the table's text from front to back.
 class Scanner {
@@ -22,7 +58,6 @@ class Scanner {
   explicit Scanner(std::string_view text) : rest_(text) {}
 
   bool done() const { return rest_.empty(); }
-  std::string_view rest() const { return rest_; }
   bool at_digit() const { return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; }
   bool take(char c) {
     if (rest_.empty() || rest_.front() != c) return false;
@@ -50,9 +85,13 @@ class Scanner {
     const std::int64_t first = number();
     return {first, take('x') ? number() : first};
   }
-  void skip_line() {
-    const std::size_t end = rest_.find('\n');
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+  void skip_line() { skip(std::min(rest_.find('\n'), rest_.size() - 1) + 1); }
+  /// So many characters.
+  std::string_view skip(std::size_t count) {
+    if (count > rest_.size()) fail();
+    const std::string_view skipped = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return skipped;
   }
   [[noreturn]] void fail() const {
     throw bad_input("the table of convolution workspaces is malformed", std::string(rest_.substr(0, 40)),
@@ -65,52 +104,61 @@ class Scanner {
 
 }  // namespace
 
+/// The direct convolution that cuDNN runs for a transposed one: input and output change places.
+ConvShape ConvWorkspaces::direct(const ConvShape& shape) {
+  ConvShape s = shape;
+  if (std::exchange(s.transposed, false)) {
+    std::swap(s.in_channels, s.out_channels);
+    std::swap(s.input, s.output);
+  }
+  return s;
+}
+
 ConvWorkspaces::Layer ConvWorkspaces::layer_of(const ConvShape& s) {
-  return {s.dtype, s.channels_last, s.batch, s.in_channels, s.out_channels, s.groups, s.input[0], s.input[1]};
+  return {s.in_channels, s.out_channels, s.groups, s.input[0], s.input[1], s.batch};
 }
 
-ConvWorkspaces::Scale ConvWorkspaces::scale_of(const Layer& l) {
+/// Weights and traits are those that told most of 4,000 measured calls, each left out with its whole layer, from the
+/// nearest other: forward 79 % to the byte, input gradient 85 %, weight gradient 44 % (63 % within 2 % of the
+/// operands).
+ConvWorkspaces::Scale ConvWorkspaces::scale_of(const ConvShape& s) {
   const auto log = [](std::int64_t n) { return std::log(static_cast<float>(std::max<std::int64_t>(n, 1))); };
-  return {log(l.batch), log(l.in_channels), log(l.out_channels), log(l.height)};
+  const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  const int traits = (in % 8 == 0 ? in_by_8 : 0) | (out % 8 == 0 ? out_by_8 : 0) | (s.in_channels <= 4 ? few_in : 0) |
+                     (s.out_channels <= 4 ? few_out : 0) | (s.groups > 1 ? grouped : 0) |
+                     (s.groups > 1 && s.groups == s.in_channels ? depthwise : 0);
+  return {{0.3F * log(s.batch), log(s.in_channels), log(s.out_channels), log(s.input[0]),
+           0.7F * (log(s.batch) + log(s.output[0]) + log(s.output[1]))},
+          static_cast<std::uint8_t>(traits)};
 }
 
-/// Batch, channels and map size choose among the kernels of a geometry and dtype. In channels_last, where workspaces
-/// are small, other dtypes (and geometries) are as good a guide as none.
-bool ConvWorkspaces::same_kind(const Layer& a, const Layer& b) {
-  const auto depthwise = [](const Layer& l) { return l.groups > 1 && l.groups == l.in_channels; };
-  return a.channels_last == b.channels_last && (a.channels_last || a.dtype == b.dtype) &&
-         (a.groups > 1) == (b.groups > 1) && depthwise(a) == depthwise(b);
-}
-
-/// How unlike two calls of one geometry are. Of 15,517 measured calls, each left out with its whole layer, the nearest
-/// gives 77 % of forward and input gradients exactly, and 75 % of weight gradients within 7 % of the operands' bytes.
-float ConvWorkspaces::distance(const Entry& e, const Layer& l, const Scale& s) {
-  float d = 0.5F * std::abs(e.scale.batch - s.batch) + std::abs(e.scale.in_channels - s.in_channels) +
-            std::abs(e.scale.out_channels - s.out_channels) + 2 * std::abs(e.scale.height - s.height);
-  if ((e.layer.in_channels % 8 == 0) != (l.in_channels % 8 == 0)) d += 2;
-  if ((e.layer.in_channels <= 4) != (l.in_channels <= 4)) d += 5;
-  if (e.layer.dtype != l.dtype) d += 1;
-  return d;
-}
-
-ConvOperands ConvWorkspaces::operands_of(const Geometry& g, const Layer& l) {
+ConvShape ConvWorkspaces::shape_of(const Place& p) {
+  const Block& b = *p.block;
+  const Layer& l = b.layers[p.index];
   const auto out = [&](std::size_t i, std::int64_t n) {
-    const std::int64_t reach = g.dilation[i] * (g.kernel[i] - 1);
-    return g.transposed ? (n - 1) * g.stride[i] - 2 * g.padding[i] + reach + 1
-                        : (n + 2 * g.padding[i] - reach - 1) / g.stride[i] + 1;
+    return (n + 2 * b.padding[i] - b.dilation[i] * (b.kernel[i] - 1) - 1) / b.stride[i] + 1;
   };
-  return {bytes_of(l.dtype, element_count({l.batch, l.in_channels, l.height, l.width})),
-          bytes_of(l.dtype, element_count({l.batch, l.out_channels, out(0, l.height), out(1, l.width)})),
-          bytes_of(l.dtype, element_count({l.in_channels / l.groups, l.out_channels, g.kernel[0], g.kernel[1]}))};
+  return {false,
+          b.channels_last,
+          b.dtype,
+          l.batch,
+          l.in_channels,
+          l.out_channels,
+          l.groups,
+          b.kernel,
+          b.stride,
+          b.padding,
+          b.dilation,
+          {l.height, l.width},
+          {out(0, l.height), out(1, l.width)}};
 }
 
-std::size_t ConvWorkspaces::Hash::operator()(const Question& q) const {
-  std::uint64_t h = static_cast<std::uint64_t>(q.call);
+std::size_t ConvWorkspaces::Hash::operator()(const ConvShape& s) const {
+  std::uint64_t h = 0;
   const auto mix = [&](std::int64_t n) {
     h = (h ^ static_cast<std::uint64_t>(n)) * 0x9e3779b97f4a7c15U;
     h ^= h >> 29;
   };
-  const ConvShape& s = q.shape;
   for (const std::int64_t n : {static_cast<std::int64_t>(s.dtype), s.batch, s.in_channels, s.out_channels}) mix(n);
   for (const Dims* list : {&s.kernel, &s.stride, &s.input})
     for (const std::int64_t n : *list) mix(n);
@@ -123,36 +171,38 @@ const ConvWorkspaces& ConvWorkspaces::h200() {
   return table;
 }
 
-void ConvWorkspaces::find_geometries() const {
+void ConvWorkspaces::find_blocks() const {
   Scanner in(text_);
   while (!in.done()) {
     if (in.take('#')) {
       in.skip_line();
       continue;
     }
-    Geometry g;
-    g.transposed = in.take('t');
-    if (!g.transposed) in.expect('c');
-    in.expect(' ');
-    g.kernel = in.pair();
-    for (const auto& [letter, list] : {std::pair{'s', &g.stride}, {'p', &g.padding}, {'d', &g.dilation}}) {
+    Block b;
+    b.kernel = in.pair();
+    for (const auto& [letter, list] : {std::pair{'s', &b.stride}, {'p', &b.padding}, {'d', &b.dilation}}) {
       in.expect(' ');
       in.expect(letter);
       *list = in.pair();
     }
-    if (g.stride[0] == 0 || g.stride[1] == 0) in.fail();
+    if (b.stride[0] == 0 || b.stride[1] == 0) in.fail();
+    in.expect(' ');
+    b.dtype = in.take('f') ? DType::f32 : in.take('h') ? DType::f16 : in.take('b') ? DType::bf16 : DType::undefined;
+    if (b.dtype == DType::undefined) in.fail();
+    b.channels_last = in.take('l');
+    in.expect(' ');
+    const auto length = static_cast<std::size_t>(in.positive());
     in.expect('\n');
-    g.text = in.rest();
-    while (in.at_digit()) in.skip_line();
-    g.text.remove_suffix(in.rest().size());
-    geometries_.push_back(std::move(g));
+    b.text = in.skip(length);
+    blocks_.push_back(std::move(b));
   }
 }
 
-void ConvWorkspaces::read(Geometry& g) {
-  if (std::exchange(g.read, true)) return;
-  Scanner in(g.text);
+void ConvWorkspaces::read(Block& b) {
+  if (std::exchange(b.read, true)) return;
+  Scanner in(b.text);
   Layer l;
+  std::vector<std::pair<Layer, Amounts>> calls;
   while (!in.done()) {
     l.in_channels = in.positive();
     in.expect('>');
@@ -162,84 +212,115 @@ void ConvWorkspaces::read(Geometry& g) {
     const Dims input = in.pair();
     l.height = input[0];
     l.width = input[1];
+    const std::size_t first_of_layer = calls.size();
     while (in.take(';')) {
-      const std::size_t first = g.entries.size();
-      while (!in.take(' ')) {
-        l.dtype = in.take('f') ? DType::f32 : in.take('h') ? DType::f16 : in.take('b') ? DType::bf16 : DType::undefined;
-        if (l.dtype == DType::undefined) in.fail();
-        l.channels_last = in.take('l');
-        do {
-          l.batch = in.positive();
-          g.entries.push_back({l, scale_of(l), {}});
-        } while (in.take(','));
-      }
-      for (std::size_t call = 0; call < 3; ++call) {
-        if (call) in.expect(' ');
-        Amount a;
-        if (!(a.unknown = in.take('-'))) {
-          while (in.take('x')) ++a.input;
-          while (in.take('y')) ++a.output;
-          while (in.take('w')) ++a.weight;
-          if (in.at_digit()) a.more = in.number();
+      const std::size_t first = calls.size();
+      do {
+        l.batch = in.positive();
+        calls.push_back({l, {}});
+      } while (in.take(','));
+      Amounts amounts;
+      for (Amount& a : amounts) {
+        in.expect(' ');
+        if ((a.unknown = in.take('-'))) continue;
+        for (const auto& [padded, exact, count] :
+             {std::tuple{'x', 'X', &a.input}, {'y', 'Y', &a.output}, {'w', 'W', &a.weight}}) {
+          if (in.take(padded)) *count = 1;
+          if (in.take(exact)) *count = a.exact = true;
         }
-        for (std::size_t i = first; i < g.entries.size(); ++i) g.entries[i].amounts[call] = a;
+        if (in.at_digit()) a.more = in.number();
       }
+      for (std::size_t i = first; i < calls.size(); ++i) calls[i].second = amounts;
     }
+    std::sort(calls.begin() + static_cast<std::ptrdiff_t>(first_of_layer), calls.end(),
+              [](const auto& x, const auto& y) { return x.first < y.first; });
     in.expect('\n');
+  }
+  for (const auto& [layer, amounts] : calls) {
+    b.layers.push_back(layer);
+    b.amounts.push_back(amounts);
+    b.scales.push_back(scale_of(shape_of({&b, b.layers.size() - 1})));
   }
 }
 
-ConvWorkspaces::Found ConvWorkspaces::search(const Question& q) const {
-  const ConvShape& shape = q.shape;
-  const Layer layer = layer_of(shape);
-  const Scale scale = scale_of(layer);
+ConvWorkspaces::Place ConvWorkspaces::look_up(const ConvShape& s) const {
+  for (Block& b : blocks_) {
+    if (b.kernel != s.kernel || b.stride != s.stride || b.padding != s.padding || b.dilation != s.dilation ||
+        b.dtype != s.dtype || b.channels_last != s.channels_last)
+      continue;
+    read(b);
+    const Layer layer = layer_of(s);
+    const auto it = std::lower_bound(b.layers.begin(), b.layers.end(), layer);
+    if (it != b.layers.end() && *it == layer) return {&b, static_cast<std::size_t>(it - b.layers.begin())};
+  }
+  return {};
+}
+
+/// Among calls of the same geometry and dtype; in channels_last, where workspaces are small, other dtypes and
+/// geometries are as good a guide as none.
+ConvWorkspaces::Place ConvWorkspaces::nearest(const ConvShape& s) const {
   const auto pointwise = [](const Dims& kernel) { return kernel[0] == 1 && kernel[1] == 1; };
-  Found best;
-  float least = 0;
-  for (Geometry& g : geometries_) {
-    if (g.transposed != shape.transposed || pointwise(g.kernel) != pointwise(shape.kernel)) continue;
-    const bool same = g.kernel == shape.kernel && g.stride == shape.stride && g.dilation == shape.dilation;
-    if (!same && !shape.channels_last) continue;
-    const bool padded_alike = g.padding == shape.padding;
-    read(g);
-    for (const Entry& e : g.entries) {
-      if (!same_kind(e.layer, layer) || e.amounts[static_cast<std::size_t>(q.call)].unknown) continue;
-      if (same && padded_alike && e.layer == layer) return {&g, &e, true};
-      const float d = distance(e, layer, scale) + (same ? 0.0F : 1.0F) + (padded_alike ? 0.0F : 0.3F);
-      if (best.entry && d >= least) continue;
-      best = {&g, &e, false};
+  const Scale own = scale_of(s);
+  Place best;
+  float least = std::numeric_limits<float>::infinity();
+  for (Block& b : blocks_) {
+    if (b.channels_last != s.channels_last || pointwise(b.kernel) != pointwise(s.kernel)) continue;
+    const bool same = b.kernel == s.kernel && b.stride == s.stride && b.dilation == s.dilation;
+    if ((!same || b.dtype != s.dtype) && !s.channels_last) continue;
+    read(b);
+    const float apart =
+        (same ? 0.0F : 1.0F) + (b.dtype == s.dtype ? 0.0F : 1.0F) + (b.padding == s.padding ? 0.0F : 0.3F);
+    for (std::size_t i = 0; i < b.scales.size(); ++i) {
+      const Scale& other = b.scales[i];
+      float d = apart + unlikeness[other.traits ^ own.traits];
+      for (std::size_t k = 0; k < own.logarithms.size(); ++k) d += std::abs(other.logarithms[k] - own.logarithms[k]);
+      if (d >= least) continue;
+      const Amounts& a = b.amounts[i];
+      if (std::any_of(a.begin(), a.end(), [](const Amount& x) { return x.unknown; })) continue;
+      best = {&b, i};
       least = d;
     }
   }
   return best;
 }
 
-ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call, const ConvOperands& operands) const {
+ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const {
+  if (shape.transposed && call != ConvCall::weight_gradient)
+    call = call == ConvCall::forward ? ConvCall::input_gradient : ConvCall::forward;
   const std::lock_guard lock(mutex_);
-  if (geometries_.empty()) find_geometries();
-  const auto [it, is_new] = answers_.try_emplace({shape, call});
-  if (is_new) it->second = search(it->first);
-  const auto& [g, e, measured] = it->second;
-  if (!e) return {total(operands) + Bytes(16), false};
-  const Amount& a = e->amounts[static_cast<std::size_t>(call)];
-  Bytes bytes = operands.input * a.input + operands.output * a.output + operands.weight * a.weight;
-  const bool sum = a.input || a.output || a.weight;
-  if (measured || sum || a.more < grows_from) {
+  if (blocks_.empty()) find_blocks();
+  const auto [it, is_new] = answers_.try_emplace(direct(shape));
+  const ConvShape& s = it->first;
+  Found& found = it->second;
+  if (is_new) {
+    found.measured = look_up(s);
+    if (!found.measured.block || std::any_of(found.measured.block->amounts[found.measured.index].begin(),
+                                             found.measured.block->amounts[found.measured.index].end(),
+                                             [](const Amount& a) { return a.unknown; }))
+      found.nearest = nearest(s);
+  }
+  const bool measured = found.measured.block && !found.measured[call].unknown;
+  const Place& place = measured ? found.measured : found.nearest;
+  if (!place.block) return {operands_of(s, 1).total() + Bytes(16), false};
+  const Amount& a = place[call];
+  const Operands o = operands_of(s, a.exact ? 1 : channel_multiple(s.dtype));
+  Bytes bytes = o.input * a.input + o.output * a.output + o.weight * a.weight;
+  if (measured || bytes > Bytes(0) || a.more < grows_from) {
     bytes += Bytes(a.more);
   } else {
-    const double grown = static_cast<double>(a.more) * static_cast<double>(total(operands).count()) /
-                         static_cast<double>(total(operands_of(*g, e->layer)).count());
+    const double grown = static_cast<double>(a.more) * static_cast<double>(operands_of(s, 1).total().count()) /
+                         static_cast<double>(operands_of(shape_of(place), 1).total().count());
     bytes += Bytes(static_cast<std::int64_t>(grown));
   }
   return {bytes, measured};
 }
 
-void use_conv_workspace(Shadow& m, const ConvShape& shape, ConvCall call, const ConvOperands& operands) {
+void use_conv_workspace(Shadow& m, const ConvShape& shape, ConvCall call) {
   const DeviceFacts& device = m.device();
   const ConvWorkspaces& table = device.convolutions ? *device.convolutions : ConvWorkspaces::h200();
   const bool this_card = device.convolutions || (device.compute_major == 9 && device.sm_count == 132);
-  const ConvWorkspace w = table.find(shape, call, operands);
-  if (!w.measured || !this_card) m.note_workspace(total(operands));
+  const ConvWorkspace w = table.find(shape, call);
+  if (!w.measured || !this_card) m.note_workspace(operands_of(shape, 1).total());
   if (w.bytes > Bytes(0)) m.workspace(w.bytes);
 }
 

@@ -3,7 +3,9 @@
 // written by scripts/conv-table); any other call takes the sum of the nearest measured one of its kind.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -22,94 +24,90 @@ struct ConvShape {
   std::int64_t in_channels = 0;
   std::int64_t out_channels = 0;
   std::int64_t groups = 1;
-  Dims kernel, stride, padding, dilation, input;
+  Dims kernel, stride, padding, dilation;
+  Dims input, output;  ///< sizes of the maps
 
   friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
 enum class ConvCall : std::uint8_t { forward, input_gradient, weight_gradient };
 
-struct ConvOperands {
-  Bytes input, output, weight;
-};
-
 struct ConvWorkspace {
   Bytes bytes;
   bool measured = false;  ///< this very call was measured
 };
 
-/// Measured workspaces of one card. Safe to use from several threads. A geometry's part of the text is read when a
-/// convolution of that geometry is first asked for.
+/// Measured workspaces of one card. Safe to use from several threads. A block of the text is read when a convolution of
+/// its geometry and dtype is first asked for.
 class ConvWorkspaces {
  public:
   /// `table` must outlive this; its format is described in scripts/conv-table.
   explicit ConvWorkspaces(std::string_view table) : text_(table) {}
 
   /// Throws Error when the table is malformed where it is read.
-  ConvWorkspace find(const ConvShape& shape, ConvCall call, const ConvOperands& operands) const;
+  ConvWorkspace find(const ConvShape& shape, ConvCall call) const;
 
   static const ConvWorkspaces& h200();
 
  private:
-  /// So many times the operands, and so many bytes more; unknown: not measured.
+  /// So many times the operands, and so many bytes more.
   struct Amount {
     std::int8_t input = 0, output = 0, weight = 0;
-    bool unknown = false;
+    bool unknown = false;  ///< not measured
+    bool exact = false;    ///< channels as they are, not padded to what tensor cores read
     std::int64_t more = 0;
   };
-  /// What differs between the calls of one geometry.
+  using Amounts = std::array<Amount, 3>;  ///< by ConvCall
+  /// What differs between the calls of one block; in this order.
   struct Layer {
+    std::int64_t in_channels = 0, out_channels = 0, groups = 1, height = 0, width = 0, batch = 0;
+    friend auto operator<=>(const Layer&, const Layer&) = default;
+  };
+  /// What makes cuDNN choose: weighted logarithms of batch, channels, height and output pixels, and yes-or-no traits.
+  struct Scale {
+    std::array<float, 5> logarithms{};
+    std::uint8_t traits = 0;
+  };
+  /// The measured calls of one geometry and dtype, sorted by layer.
+  struct Block {
+    Dims kernel, stride, padding, dilation;
     DType dtype = DType::f32;
     bool channels_last = false;
-    std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1, height = 0, width = 0;
-    friend bool operator==(const Layer&, const Layer&) = default;
-  };
-  /// Logarithms of batch, channels and height.
-  struct Scale {
-    float batch = 0, in_channels = 0, out_channels = 0, height = 0;
-  };
-  struct Entry {
-    Layer layer;
-    Scale scale;
-    Amount amounts[3];
-  };
-  struct Geometry {
-    bool transposed = false;
-    Dims kernel, stride, padding, dilation;
-    std::string_view text;  ///< the lines of its layers
+    std::string_view text;  ///< its lines
     bool read = false;
-    std::vector<Entry> entries;
+    std::vector<Layer> layers;
+    std::vector<Scale> scales;
+    std::vector<Amounts> amounts;
+  };
+  /// A place in a block; none where `block` is null.
+  struct Place {
+    const Block* block = nullptr;
+    std::size_t index = 0;
+    const Amount& operator[](ConvCall call) const { return block->amounts[index][static_cast<std::size_t>(call)]; }
   };
   struct Found {
-    const Geometry* geometry = nullptr;
-    const Entry* entry = nullptr;
-    bool measured = false;
-  };
-  struct Question {
-    ConvShape shape;
-    ConvCall call;
-    friend bool operator==(const Question&, const Question&) = default;
+    Place measured, nearest;
   };
   struct Hash {
-    std::size_t operator()(const Question& q) const;
+    std::size_t operator()(const ConvShape& s) const;
   };
 
-  void find_geometries() const;
-  static void read(Geometry& g);
+  void find_blocks() const;
+  static void read(Block& b);
+  static ConvShape direct(const ConvShape& shape);
   static Layer layer_of(const ConvShape& s);
-  static Scale scale_of(const Layer& l);
-  static bool same_kind(const Layer& a, const Layer& b);
-  static float distance(const Entry& e, const Layer& l, const Scale& s);
-  static ConvOperands operands_of(const Geometry& g, const Layer& l);
-  Found search(const Question& q) const;
+  static Scale scale_of(const ConvShape& s);
+  static ConvShape shape_of(const Place& p);
+  Place look_up(const ConvShape& s) const;
+  Place nearest(const ConvShape& s) const;
 
   std::string_view text_;
   mutable std::mutex mutex_;
-  mutable std::vector<Geometry> geometries_;
-  mutable std::unordered_map<Question, Found, Hash> answers_;
+  mutable std::deque<Block> blocks_;
+  mutable std::unordered_map<ConvShape, Found, Hash> answers_;
 };
 
 /// Takes and gives back the workspace of a call.
-void use_conv_workspace(Shadow& m, const ConvShape& shape, ConvCall call, const ConvOperands& operands);
+void use_conv_workspace(Shadow& m, const ConvShape& shape, ConvCall call);
 
 }  // namespace headroom::shadow

@@ -112,14 +112,12 @@ class Workspaces {
     shape_.padding = p.padding;
     shape_.dilation = p.dilation;
     shape_.input = Dims(input->sizes.begin() + 2, input->sizes.end());
-    operands_ = {bytes_of(input->dtype, input->count()), bytes_of(input->dtype, element_count(output)),
-                 bytes_of(weight->dtype, weight->count())};
+    shape_.output = Dims(output.begin() + 2, output.end());
   }
-  void use(Shadow& m, ConvCall call) const { use_conv_workspace(m, shape_, call, operands_); }
+  void use(Shadow& m, ConvCall call) const { use_conv_workspace(m, shape_, call); }
 
  private:
   ConvShape shape_;
-  ConvOperands operands_;
 };
 
 // aten::convolution(input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
