@@ -32,7 +32,6 @@ TEST_CASE("recorded calls") {
 }
 
 using shadow::ConvCall;
-using shadow::ConvOperands;
 using shadow::ConvShape;
 using shadow::ConvWorkspaces;
 
@@ -43,45 +42,79 @@ ConvShape shape_of(std::int64_t batch, DType dtype) {
   s.in_channels = s.out_channels = 64;
   s.kernel = {3, 3};
   s.stride = s.padding = s.dilation = {1, 1};
-  s.input = {56, 56};
+  s.input = s.output = {56, 56};
   return s;
 }
+
+std::int64_t map_bytes(std::int64_t batch) { return batch * 64 * 56 * 56 * 4; }
+constexpr std::int64_t weight_bytes = 64 * 64 * 9 * 4;
 
 TEST_CASE("convolution workspaces: measured, near a measured one, of an unknown kind") {
   const ConvWorkspaces table(
       "# test\n"
-      "c 3 s1 p1 d1\n"
-      "64>64 56;f16,32b32 xyw16 - 200000\n");
-  const ConvOperands operands{Bytes(1000), Bytes(2000), Bytes(300)};
+      "3 s1 p1 d1 b 31\n"
+      "64>64 56;32 xyw16 - 0;64 1 2 3\n"
+      "3 s1 p1 d1 f 54\n"
+      "64>64 56;16 xyw16 - 200000\n"
+      "64>64 56;32 xyw16 0 200000\n");
 
-  const auto known = table.find(shape_of(16, DType::f32), ConvCall::forward, operands);
+  const auto known = table.find(shape_of(16, DType::f32), ConvCall::forward);
   CHECK(known.measured);
-  CHECK(known.bytes == Bytes(1000 + 2000 + 300 + 16));
+  CHECK(known.bytes == Bytes(2 * map_bytes(16) + weight_bytes + 16));
 
-  const auto other_batch = table.find(shape_of(24, DType::f32), ConvCall::forward, operands);
+  const auto other_batch = table.find(shape_of(24, DType::f32), ConvCall::forward);
   CHECK(!other_batch.measured);
-  CHECK(other_batch.bytes == Bytes(3316));
+  CHECK(other_batch.bytes == Bytes(2 * map_bytes(24) + weight_bytes + 16));
 
-  // 200,000 bytes were measured where the operands are of 16 (or 32) images; twice the images, twice the bytes.
-  const std::int64_t map = 64 * 56 * 56 * 4, weight = 64 * 64 * 9 * 4;
-  const ConvOperands of_64{Bytes(64 * map), Bytes(64 * map), Bytes(weight)};
-  const auto grown = table.find(shape_of(64, DType::f32), ConvCall::weight_gradient, of_64);
+  // 200,000 bytes were measured where the operands are of 32 images; twice the images, twice the bytes.
+  const auto grown = table.find(shape_of(64, DType::f32), ConvCall::weight_gradient);
   CHECK(!grown.measured);
-  CHECK(grown.bytes.count() == 200000LL * (2 * 64 * map + weight) / (2 * 32 * map + weight));
+  CHECK(grown.bytes.count() == 200000LL * (2 * map_bytes(64) + weight_bytes) / (2 * map_bytes(32) + weight_bytes));
 
-  const auto not_measured = table.find(shape_of(16, DType::f32), ConvCall::input_gradient, operands);
+  const auto not_measured = table.find(shape_of(16, DType::f32), ConvCall::input_gradient);
   CHECK(!not_measured.measured);
-  CHECK(not_measured.bytes == Bytes(3316));  // no entry has one: all operands are staged
+  CHECK(not_measured.bytes == Bytes(0));  // as in the nearest call of which all is known
 
-  CHECK(!table.find(shape_of(16, DType::f16), ConvCall::forward, operands).measured);
+  const auto unknown_kind = table.find(shape_of(16, DType::f16), ConvCall::forward);
+  CHECK(!unknown_kind.measured);
+  CHECK(unknown_kind.bytes == Bytes(map_bytes(16) + weight_bytes / 2 + 16));  // all operands are staged
+}
+
+TEST_CASE("convolution workspaces: channels are padded to what tensor cores read, unless written in capitals") {
+  const ConvWorkspaces table(
+      "3 s1 p1 d1 f 26\n"
+      "3>64 56;16 xw YW 0;32 0 0\n");
+  ConvShape s = shape_of(16, DType::f32);
+  s.in_channels = 3;
+  CHECK_THROWS_AS(table.find(s, ConvCall::forward), Error);
+  const ConvWorkspaces whole(
+      "3 s1 p1 d1 f 18\n"
+      "3>64 56;16 xw W 0\n");
+  CHECK(whole.find(s, ConvCall::forward).bytes == Bytes(16 * 4 * 56 * 56 * 4 + 4 * 64 * 9 * 4));
+  CHECK(whole.find(s, ConvCall::input_gradient).bytes == Bytes(3 * 64 * 9 * 4));
+}
+
+TEST_CASE("a transposed convolution is the direct one with input and output exchanged") {
+  const ConvWorkspaces table(
+      "4 s2 p1 d1 f 26\n"
+      "8>64 56;16 1001 1002 1003\n");
+  ConvShape s = shape_of(16, DType::f32);
+  s.transposed = true;
+  s.out_channels = 8;
+  s.kernel = {4, 4};
+  s.stride = {2, 2};
+  s.input = {28, 28};
+  CHECK(table.find(s, ConvCall::forward).bytes == Bytes(1002));
+  CHECK(table.find(s, ConvCall::input_gradient).bytes == Bytes(1001));
+  CHECK(table.find(s, ConvCall::weight_gradient).bytes == Bytes(1003));
 }
 
 TEST_CASE("a malformed table of convolution workspaces is refused") {
-  for (const char* text :
-       {"c 3 s1 p1 d1\n64>64", "64>64 56;f16 0 0 0\n", "c 3 s0 p1 d1\n", "c 3 s1 p1 d1\n64>64/0 56\n",
-        "c 3 s1 p1 d1\n64>64 56;q16 0 0 0\n", "c 3 s1 p1 d1\n64>64 56;f16 0 0\n"}) {
+  for (const char* text : {"3 s1 p1 d1 f 5\n64>64", "64>64 56;16 0 0 0\n", "3 s0 p1 d1 f 0\n",
+                           "3 s1 p1 d1 f 11\n64>64/0 56\n", "3 s1 p1 d1 q 18\n64>64 56;16 0 0 0\n",
+                           "3 s1 p1 d1 f 16\n64>64 56;16 0 0\n", "3 s1 p1 d1 f 99\n64>64 56;16 0 0 0\n"}) {
     const ConvWorkspaces table(text);
-    CHECK_THROWS_AS(table.find(shape_of(16, DType::f32), ConvCall::forward, {}), Error);
+    CHECK_THROWS_AS(table.find(shape_of(16, DType::f32), ConvCall::forward), Error);
   }
 }
 
