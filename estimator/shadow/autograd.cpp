@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t accumulate_first = ~std::uint64_t{0};
 
 /// torch/csrc/autograd/functions/accumulate_grad.{h,cpp}.
-class AccumulateGrad final : public Node {
+class AccumulateGrad final : public Node, public Pooled<AccumulateGrad> {
  public:
   explicit AccumulateGrad(Tensor variable) : variable_(std::move(variable)) {
     sequence = accumulate_first;

@@ -7,7 +7,7 @@
 
 namespace headroom::shadow {
 
-class FormulaNode final : public Node {
+class FormulaNode final : public Node, public Pooled<FormulaNode> {
  public:
   /// Collects the edges and keeps what backward needs of the arguments; results follow with `save_results`.
   FormulaNode(Shadow& m, const Shadow::Entry& entry, std::span<const Value> args);

@@ -8,6 +8,7 @@
 #include "estimator/base/bytes.h"
 #include "estimator/base/dims.h"
 #include "estimator/base/dtype.h"
+#include "estimator/shadow/pool.h"
 
 namespace headroom::shadow {
 
@@ -50,7 +51,7 @@ class Node;
 
 /// A block of device memory: an alloc event when made, a free event when its last holder goes. Host storages and those
 /// of zero bytes make no events.
-struct Storage {
+struct Storage : Pooled<Storage> {
   std::uint32_t owners = 0;
   std::int32_t block = -1;  ///< index of the block in the trace; -1: no device memory
   std::int32_t saved = 0;   ///< how many autograd nodes hold it as a saved tensor
@@ -63,7 +64,7 @@ struct Storage {
 struct TensorImpl;
 using Tensor = Ref<TensorImpl>;  ///< an empty Ref is an undefined tensor (None)
 
-struct TensorImpl {
+struct TensorImpl : Pooled<TensorImpl> {
   std::uint32_t owners = 0;
   DType dtype = DType::f32;
   bool requires_grad = false;   ///< of a leaf; a non-leaf has a grad_fn instead
