@@ -18,7 +18,6 @@ shadow::DeviceFacts device_facts(const Scenario& s) {
   // aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize: :4096:8 on Hopper, else :4096:2:16:8.
   d.cublas_workspace = s.device.compute_major == 9 ? Bytes(32 * MiB) : Bytes(8 * MiB + 128 * KiB);
   d.attention = s.attention;
-  d.tf32 = s.precision == Precision::tf32;
   return d;
 }
 

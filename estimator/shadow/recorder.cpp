@@ -17,11 +17,8 @@ Category Recorder::temporaries() const {
 }
 
 Ref<Storage> Recorder::make(Bytes bytes, Category category) {
-  Ref<Storage> s(new Storage);
-  s->bytes = bytes;
-  if (bytes.count() == 0) return s;
-  s->recorder = this;
-  s->block = static_cast<std::int32_t>(trace_.blocks.size());
+  if (bytes.count() == 0) return storage(-1, bytes);
+  const auto block = static_cast<std::int32_t>(trace_.blocks.size());
   trace_.blocks.push_back({.bytes = bytes,
                            .category = category,
                            .phase = phase_,
@@ -30,8 +27,8 @@ Ref<Storage> Recorder::make(Bytes bytes, Category category) {
                            .site = site,
                            .op = op,
                            .name = -1});
-  trace_.events.push_back({.kind = TraceEvent::Kind::alloc, .category = category, .phase = phase_, .index = s->block});
-  return s;
+  trace_.events.push_back({.kind = TraceEvent::Kind::alloc, .category = category, .phase = phase_, .index = block});
+  return storage(block, bytes);
 }
 
 Ref<Storage> Recorder::host() { return Ref<Storage>(new Storage); }
@@ -75,11 +72,65 @@ void Recorder::begin(Phase phase, int step) {
 }
 
 std::int32_t Recorder::text(std::string_view t) {
+  std::int32_t& recent = recent_texts_[reinterpret_cast<std::uintptr_t>(t.data()) / 8 % recent_texts_.size()];
+  const auto at = static_cast<std::size_t>(recent);
+  if (at < trace_.texts.size() && trace_.texts[at] == t) return recent;
+  return recent = known_text(t);
+}
+
+std::int32_t Recorder::known_text(std::string_view t) {
   if (const auto found = texts_.find(t); found != texts_.end()) return found->second;
   const auto id = static_cast<std::int32_t>(trace_.texts.size());
   texts_.emplace(t, id);
   trace_.texts.emplace_back(t);
   return id;
+}
+
+bool Recorder::read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const {
+  for (std::size_t i = since.blocks; i < trace_.blocks.size(); ++i) {
+    const TraceBlock& b = trace_.blocks[i];
+    if (b.name >= 0) return false;
+    blocks.push_back(
+        {.bytes = b.bytes, .category = b.category == purpose ? std::nullopt : std::optional(b.category), .op = b.op});
+  }
+  for (std::size_t i = since.events; i < trace_.events.size(); ++i) {
+    const TraceEvent& e = trace_.events[i];
+    const std::int32_t block = e.index - static_cast<std::int32_t>(since.blocks);
+    if ((e.kind != TraceEvent::Kind::alloc && e.kind != TraceEvent::Kind::free) || block < 0) return false;
+    events.push_back({e.kind, block});
+  }
+  return true;
+}
+
+std::int32_t Recorder::repeat(std::span<const Block> blocks, std::span<const Event> events) {
+  const auto first = static_cast<std::int32_t>(trace_.blocks.size());
+  for (const Block& b : blocks)
+    trace_.blocks.push_back({.bytes = b.bytes,
+                             .category = b.category.value_or(purpose),
+                             .phase = phase_,
+                             .step = step_,
+                             .module = module,
+                             .site = site,
+                             .op = b.op,
+                             .name = -1});
+  for (const Event& e : events) {
+    const bool alloc = e.kind == TraceEvent::Kind::alloc;
+    trace_.events.push_back(
+        {.kind = e.kind,
+         .category = alloc ? blocks[static_cast<std::size_t>(e.block)].category.value_or(purpose) : Category{},
+         .phase = phase_,
+         .index = first + e.block});
+  }
+  return first;
+}
+
+Ref<Storage> Recorder::storage(std::int32_t block, Bytes bytes) {
+  Ref<Storage> s(new Storage);
+  s->bytes = bytes;
+  if (block < 0) return s;
+  s->recorder = this;
+  s->block = block;
+  return s;
 }
 
 }  // namespace headroom::shadow

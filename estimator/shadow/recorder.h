@@ -1,8 +1,12 @@
 // Recorder: where storages report their birth and death, and who is responsible for them at the moment.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "estimator/shadow/tensor.h"
 #include "estimator/shadow/trace.h"
@@ -28,6 +32,31 @@ class Recorder {
   void begin(Phase phase, int step);
 
   std::int32_t text(std::string_view t);
+
+  // ---- stretches of the trace that are repeated
+  // ----------------------------------------------------------------------
+
+  struct Mark {
+    std::size_t blocks, events;
+  };
+  /// What a block of a repeated stretch does not take from the recorder.
+  struct Block {
+    Bytes bytes;
+    std::optional<Category> category;  ///< absent: the purpose
+    std::int32_t op;
+  };
+  struct Event {
+    TraceEvent::Kind kind;
+    std::int32_t block;  ///< counted from the stretch's first
+  };
+  Mark mark() const { return {trace_.blocks.size(), trace_.events.size()}; }
+  /// The stretch from `since` on; false when it is about other blocks too.
+  bool read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const;
+  /// Appends a stretch; returns its first block.
+  std::int32_t repeat(std::span<const Block> blocks, std::span<const Event> events);
+  /// The storage of a block that lives; -1: of none.
+  Ref<Storage> storage(std::int32_t block, Bytes bytes);
+
   /// What a block allocated now is when nothing else is said: the temporaries of the phase.
   Category temporaries() const;
 
@@ -37,6 +66,8 @@ class Recorder {
   std::int32_t op = -1;
 
  private:
+  std::int32_t known_text(std::string_view t);
+
   Trace& trace_;
   Phase phase_ = Phase::setup;
   int step_ = 0;
@@ -45,6 +76,7 @@ class Recorder {
     std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> texts_;
+  std::array<std::int32_t, 256> recent_texts_{};  ///< by where the caller's text lies
 };
 
 }  // namespace headroom::shadow

@@ -35,12 +35,6 @@ const Operator* find_rule(std::string_view name) {
   return found == rules->end() ? nullptr : found->second;
 }
 
-bool any_needs_grad(const Value& v) {
-  if (v.is_tensor()) return v.tensor()->needs_grad();
-  if (v.is_list()) return std::any_of(v.list().begin(), v.list().end(), any_needs_grad);
-  return false;
-}
-
 }  // namespace
 
 Shadow::Shadow(const aten::Table& table, const DeviceFacts& device)
@@ -108,7 +102,7 @@ void Shadow::call(std::string_view op, std::span<const Arg> args, std::span<cons
     const auto& arguments = e.schema->arguments;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const bool given = i < args.size() && !std::holds_alternative<Unset>(args[i]);
-      values.push_back(given ? value_of(args[i]) : default_of(arguments[i]));
+      values.push_back(given ? value_of(args[i]) : e.defaults[i]);
       Value& v = values.back();
       // One number stands for a list of that many, as in Python.
       if (v.is_number() && arguments[i].list && arguments[i].type == aten::Type::integer)
@@ -192,6 +186,12 @@ Trace Shadow::take_trace() {
 // ---- dispatch ------------------------------------------------------------------------------------------------------
 
 const Shadow::Entry& Shadow::entry(std::string_view op) {
+  const Entry*& recent = recent_entries_[reinterpret_cast<std::uintptr_t>(op.data()) / 8 % recent_entries_.size()];
+  if (!recent || recent->name != op) recent = &named_entry(op);
+  return *recent;
+}
+
+const Shadow::Entry& Shadow::named_entry(std::string_view op) {
   if (const auto found = entries_.find(op); found != entries_.end()) return *found->second;
   auto e = std::make_unique<Entry>();
   e->name = op;
@@ -201,14 +201,14 @@ const Shadow::Entry& Shadow::entry(std::string_view op) {
     throw std::logic_error("operator " + std::string(op) + " is not in the table of torch " +
                            std::string(table_.version()));
   e->text = recorder_.text(e->name);
+  for (const aten::Argument& a : e->schema->arguments) e->defaults.push_back(default_of(a));
   const std::string_view key = e->name;
   return *entries_.emplace(key, std::move(e)).first->second;
 }
 
 Shadow::Arguments Shadow::completed(const Entry& e, std::span<const Value> args) const {
   Arguments out(args.begin(), args.end());
-  const auto& arguments = e.schema->arguments;
-  for (std::size_t i = args.size(); i < arguments.size(); ++i) out.push_back(default_of(arguments[i]));
+  for (std::size_t i = args.size(); i < e.defaults.size(); ++i) out.push_back(e.defaults[i]);
   return out;
 }
 
@@ -238,23 +238,37 @@ Outputs Shadow::run(const Entry& e, Arguments& args) {
 }
 
 Outputs Shadow::run_autograd(const Entry& e, std::span<const Value> args) {
-  const aten::OpSchema& s = *e.schema;
-  bool record = grad_enabled() && s.has_derivative();
-  if (record) {
-    record = false;
-    for (const auto& d : s.derivatives)
-      for (const auto v : d.variables) record = record || any_needs_grad(args[v]);
-  }
-  if (!record) {
-    Outputs out = run_kernel(e, args);
-    if (s.view && below_autograd_ == 0) set_history(e, args, out, {});
+  if (below_autograd_ > 0) return run_kernel(e, args);
+  const auto work = [&] { return run_kernel(e, args); };
+  if (inside_effect_ > 0) {  // of a formula: nothing is recorded for backward
+    Outputs out = work();
+    if (e.schema->view) set_history(e, args, out, {});
     return out;
   }
-  Ref<FormulaNode> node(new FormulaNode(*this, e, args));
-  Outputs out = run_kernel(e, args);
-  set_history(e, args, out, Ref<Node>(node.get()));
-  node->save_results(*this, out);
+  Signature s(&e, mode());
+  for (const Value& v : args) s.add(v);
+  const Ref<CallPlan> plan = plan_of(s, e, args);
+  Ref<FormulaNode> node;
+  if (plan->node) node = Ref<FormulaNode>(new FormulaNode(*this, plan, args));
+  Outputs out = plan->known ? plan->kernel.run(s, recorder_, work) : work();
+  if (node || e.schema->view) set_history(e, args, out, Ref<Node>(node.get()));
+  if (node) node->save_results(*this, out);
   return out;
+}
+
+std::uint64_t Shadow::mode() const {
+  return static_cast<std::uint64_t>(autocast_dtype()) << 8 | (on_autograd_thread_ ? 2U : 0U) |
+         (grad_enabled() ? 1U : 0U);
+}
+
+Ref<CallPlan> Shadow::plan_of(const Signature& s, const Entry& e, std::span<const Value> args) {
+  if (!s.complete()) return Ref<CallPlan>(new CallPlan(e, args, grad_enabled()));
+  Ref<CallPlan>& plan = plans_[s];
+  if (!plan) {
+    plan = Ref<CallPlan>(new CallPlan(e, args, grad_enabled()));
+    plan->known = true;
+  }
+  return plan;
 }
 
 void Shadow::set_history(const Entry& e, std::span<const Value> args, const Outputs& outputs, Ref<Node> node) {

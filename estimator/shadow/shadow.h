@@ -15,8 +15,10 @@
 #include "estimator/base/diagnostic.h"
 #include "estimator/program/scenario.h"
 #include "estimator/shadow/autograd.h"
+#include "estimator/shadow/effect.h"
 #include "estimator/shadow/operator.h"
 #include "estimator/shadow/recorder.h"
+#include "estimator/shadow/signature.h"
 #include "estimator/shadow/tables/aten_table.h"
 #include "estimator/shadow/tables/evaluate.h"
 #include "estimator/shadow/trace.h"
@@ -36,7 +38,6 @@ struct DeviceFacts {
   Bytes cublas_workspace{32 * MiB};   ///< per thread that ran a GEMM: 32 MiB on Hopper, 8 MiB + 128 KiB elsewhere
   Bytes cublaslt_workspace{1 * MiB};  ///< one, once a linear with bias ran (2.11)
   AttentionBackend attention = AttentionBackend::automatic;
-  bool tf32 = false;  ///< torch.backends.cuda.matmul.allow_tf32
   const ConvWorkspaces* convolutions =
       nullptr;  ///< measured on this card; null: the built-in table of this kind of card, else the rule
 };
@@ -48,6 +49,7 @@ struct CastCache {
 };
 
 class CheckpointFrame;
+struct CallPlan;
 
 class Shadow final : public Machine, private FormulaHost {
  public:
@@ -128,7 +130,6 @@ class Shadow final : public Machine, private FormulaHost {
   Recorder& recorder() { return recorder_; }
   bool grad_enabled() const { return grad_enabled_ && below_autograd_ == 0; }
   bool below_autograd() const { return below_autograd_ > 0; }
-  bool training_thread() const { return !on_autograd_thread_; }
   DType autocast_dtype() const { return autocast_suspended_ ? DType::undefined : autocast_; }
   /// An operator went the generic way: named once, with what the figure may be short by.
   void note_generic(std::string_view op, Bytes bound);
@@ -142,11 +143,20 @@ class Shadow final : public Machine, private FormulaHost {
     const aten::OpSchema* schema = nullptr;  ///< in the torch version's table
     const Operator* op = nullptr;            ///< our rule; null: the generic one
     std::int32_t text = -1;                  ///< the name in the trace
+    std::vector<Value> defaults;             ///< of the schema's arguments
   };
   const Entry& entry(std::string_view op);
   Outputs dispatch(const Entry& e, std::span<const Value> args);
 
   std::uint64_t next_sequence() { return ++sequence_; }
+
+  /// What is set around a call, for its signature.
+  std::uint64_t mode() const;
+  /// Runs `work`, or repeats what it did when it ran with this signature.
+  template <class F>
+  Outputs repeatable(const Signature& s, F&& work) {
+    return s.complete() ? known_[s].run(s, recorder_, [&] { return worked_out(work); }) : work();
+  }
   /// Name of a parameter or input by TensorImpl::label.
   std::string_view label(std::int32_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
@@ -159,10 +169,20 @@ class Shadow final : public Machine, private FormulaHost {
 
   Outputs call(const aten::OpSchema& op, std::span<const Value> args) override;
 
+  const Entry& named_entry(std::string_view op);
   Arguments completed(const Entry& e, std::span<const Value> args) const;
   Outputs run(const Entry& e, Arguments& args);
   Outputs run_autograd(const Entry& e, std::span<const Value> args);
   Outputs run_kernel(const Entry& e, std::span<const Value> args);
+  Ref<CallPlan> plan_of(const Signature& s, const Entry& e, std::span<const Value> args);
+  /// Calls inside `work` are part of its effect and need none of their own.
+  template <class F>
+  Outputs worked_out(F&& work) {
+    ++inside_effect_;
+    Outputs outputs = work();
+    --inside_effect_;
+    return outputs;
+  }
   Outputs run_generic(const Entry& e, std::span<const Value> args);
   void set_history(const Entry& e, std::span<const Value> args, const Outputs& outputs, Ref<Node> node);
   void cast_arguments(const Entry& e, Arguments& args);
@@ -175,7 +195,10 @@ class Shadow final : public Machine, private FormulaHost {
   Recorder recorder_;
   std::vector<Value> slots_;
   std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;  ///< keys: the entries' names
-
+  std::array<const Entry*, 256> recent_entries_{};                        ///< by where the caller's name lies
+  BySignature<Ref<CallPlan>> plans_;
+  BySignature<Repeatable> known_;
+  int inside_effect_ = 0;
   std::unordered_map<const aten::OpSchema*, const Entry*> by_schema_;
   Evaluator evaluator_;
 
