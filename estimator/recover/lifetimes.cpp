@@ -184,6 +184,10 @@ class Lifetimes {
     for (const ProgramOutput& o : r_.program.outputs)
       if (o.slot.valid()) is_result_[o.slot.at()] = true;
     reads_.resize(slots);
+    made_.assign(slots, -1);
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      for (const SlotId o : calls_[i].outputs)
+        if (o.valid()) made_[o.at()] = static_cast<CallIndex>(i);
     for (std::size_t i = 0; i < calls_.size(); ++i)
       for_each_read(calls_[i], [&](SlotId s) { reads_[s.at()].push_back(static_cast<CallIndex>(i)); });
   }
@@ -223,6 +227,7 @@ class Lifetimes {
     const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
                            return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
                          });
+    if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));
     if (same_statement && !in_list) return drop(last_use, {false, 0, s});
     if (segment->names.empty()) {
       if (no_source && (in_list || several_calls_read(readers, k))) {
@@ -297,6 +302,27 @@ class Lifetimes {
     return false;
   }
 
+  /// "x = block(cat([skip, up(x)]))", a decoder's usual line, or a module that gets x and the skip: x keeps its value
+  /// until the block has returned. Value i is read by `readers` in frame k; -1 where it is no such line.
+  CallIndex end_of_decoder_block(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+    if (readers.size() != 1 || frames(readers[0]).size() <= k + 1) return -1;
+    const Call& up = calls_[at(returned(readers[0], k))];
+    if (up.outputs.size() != 1 || !up.outputs[0].valid()) return -1;
+    const auto& joined = reads_[up.outputs[0].at()];
+    if (joined.size() != 1 || frames(joined[0]).size() != k + 1 || !joins_earlier(calls_[at(joined[0])], i)) return -1;
+    const auto& block = reads_[calls_[at(joined[0])].outputs[0].at()];
+    const bool one_call = !several_calls_read(block, k) && !block.empty() && frames(block[0]).size() > k + 1;
+    return one_call ? returned(block[0], k) : -1;
+  }
+
+  /// Whether a call concatenates two values, one of them made before call i.
+  bool joins_earlier(const Call& c, CallIndex i) const {
+    if (r_.program.name_of(c.op) != "aten::cat" || c.args.empty()) return false;
+    const auto* parts = std::get_if<Slots>(&c.args[0]);
+    if (!parts || parts->size() != 2) return false;
+    return std::any_of(parts->begin(), parts->end(), [&](SlotId part) { return made_[part.at()] < i; });
+  }
+
   void drop(CallIndex i, Drop d) { drops_[at(i)].push_back(d); }
 
   struct TakenHash {
@@ -310,6 +336,7 @@ class Lifetimes {
   std::vector<std::vector<OpenFrame>> frames_;
   std::vector<Run> runs_;
   std::vector<std::vector<CallIndex>> reads_;
+  std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input
   std::vector<bool> is_result_;
   std::vector<std::vector<Drop>> drops_;
   std::unordered_map<std::pair<std::int32_t, CallIndex>, std::size_t, TakenHash> taken_;
