@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <tuple>
 #include <unordered_map>
 
 #include "estimator/recover/statement.h"
@@ -24,7 +25,7 @@ struct OpenFrame {
 /// The calls that one execution of a line makes.
 struct Segment {
   CallIndex first, last;
-  std::string_view line;
+  std::string_view line, source;
   std::vector<std::string_view> names;
   std::int32_t child;      ///< frame below, -1: a call of the frame itself
   std::size_t child_kind;  ///< the child's scope without its indices, or the operator
@@ -34,7 +35,40 @@ struct Run {
   CallIndex last = 0;  ///< last call made while the frame was open
   std::vector<Segment> segments;
   std::unordered_map<std::string_view, std::vector<std::size_t>> bindings;  ///< name -> segments that bind it
+  std::unordered_map<std::string_view, int> places;  ///< of the names asked for, among the locals
 };
+
+bool is_identifier_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// What a Python line reads: right of its "=", or all of it.
+std::string_view read_part(std::string_view source) {
+  if (parse_statement(source).names.empty()) return source;
+  return source.substr(source.find('=') + 1);
+}
+
+/// Calls `use` with every variable that a piece of Python reads; attributes, functions and keywords are none.
+template <typename Use>
+void for_each_variable(std::string_view text, Use use) {
+  for (std::size_t i = 0; i < text.size();) {
+    if (!is_identifier_char(text[i])) {
+      ++i;
+      continue;
+    }
+    const std::size_t from = i;
+    while (i < text.size() && is_identifier_char(text[i])) ++i;
+    const bool attribute = from > 0 && text[from - 1] == '.';
+    const bool keyword = i + 1 < text.size() && text[i] == '=' && text[i + 1] != '=';
+    const bool function = i < text.size() && text[i] == '(';
+    if (!attribute && !keyword && !function && !std::isdigit(static_cast<unsigned char>(text[from])))
+      use(text.substr(from, i - from));
+  }
+}
+
+bool reads_variable(std::string_view text, std::string_view name) {
+  bool found = false;
+  for_each_variable(text, [&](std::string_view v) { found = found || v == name; });
+  return found;
+}
 
 std::size_t hash_without_indices(std::string_view scope) {
   std::size_t h = 1469598103934665603u;
@@ -62,16 +96,18 @@ class Lifetimes {
         if (s.valid() && !is_result_[s.at()]) place(static_cast<CallIndex>(i), s);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       std::stable_sort(drops_[i].begin(), drops_[i].end(), [](const Drop& a, const Drop& b) {
-        return std::pair(a.at_exit, a.depth) < std::pair(b.at_exit, b.depth);
+        return std::tuple(-a.depth, a.when, a.place) < std::tuple(-b.depth, b.when, b.place);
       });
       for (const Drop& d : drops_[i]) calls_[i].drops.push_back(d.slot);
     }
   }
 
  private:
+  enum class When : std::uint8_t { read, bound_again, exit };
   struct Drop {
-    bool at_exit;
-    int depth;  ///< deeper frames end first
+    int depth;  ///< of the frame that holds the value; deeper frames end first
+    When when;
+    int place;  ///< at a frame's exit: among its locals
     SlotId slot;
   };
 
@@ -170,7 +206,7 @@ class Lifetimes {
             continue;
           }
         }
-        Segment s{static_cast<CallIndex>(i), static_cast<CallIndex>(i), open[k].line, {}, child, kind};
+        Segment s{static_cast<CallIndex>(i), static_cast<CallIndex>(i), open[k].line, open[k].source, {}, child, kind};
         s.names = parse_statement(open[k].source).names;
         for (const std::string_view name : s.names) run.bindings[name].push_back(run.segments.size());
         run.segments.push_back(std::move(s));
@@ -201,9 +237,12 @@ class Lifetimes {
   void place(CallIndex i, SlotId s) {
     const auto& readers = reads_[s.at()];
     const auto& open = frames(i);
-    if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {true, 0, s});
-    if (r_.origin(at(i)).temporary || open.empty()) return drop(readers.empty() ? i : readers.back(), {false, 0, s});
-    if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers)) return drop(last_call_of_rotary(i), {true, 0, s});
+    const int innermost = static_cast<int>(open.size());
+    if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {innermost, When::exit, 0, s});
+    if (r_.origin(at(i)).temporary || open.empty())
+      return drop(readers.empty() ? i : readers.back(), {innermost, When::read, 0, s});
+    if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers))
+      return drop(last_call_of_rotary(i), {innermost - 1, When::exit, 0, s});
     std::size_t k = open.size() - 1;
     const auto shared = [&](std::size_t depth) {
       return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
@@ -211,45 +250,80 @@ class Lifetimes {
       });
     };
     while (k > 0 && !shared(k)) --k;
+    const int depth = static_cast<int>(k);
     const OpenFrame& home = open[k];
     Run& run = runs_[static_cast<std::size_t>(home.id)];
     CallIndex last_use = readers.empty() ? i : 0;
     for (const CallIndex j : readers) last_use = std::max(last_use, returned(j, k));
     const CallIndex made = returned(i, k);
 
-    auto segment = std::upper_bound(run.segments.begin(), run.segments.end(), i,
-                                    [](CallIndex c, const Segment& x) { return c < x.first; });
-    if (segment != run.segments.begin()) --segment;
+    const std::size_t own = segment_of(run, i);
+    const Segment& segment = run.segments[own];
     const bool same_statement = !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
-      return segment->first <= j && j <= segment->last;
+      return segment.first <= j && j <= segment.last;
     });
     const bool no_source = home.source.empty();
     const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
                            return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
                          });
     if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));
-    if (same_statement && !in_list) return drop(last_use, {false, 0, s});
-    if (segment->names.empty()) {
-      if (no_source && (in_list || several_calls_read(readers, k))) {
-        return drop(std::max(last_use, run.last), {true, -static_cast<int>(k), s});
-      }
-      return drop(last_use, {false, 0, s});
+    if (same_statement && !in_list) return drop(last_use, {depth, When::read, 0, s});
+    std::string_view name = name_of_cast(i, k, readers);
+    if (name.empty() && segment.names.empty()) {
+      if (no_source && (in_list || several_calls_read(readers, k)))
+        return drop(std::max(last_use, run.last), {depth, When::exit, 0, s});
+      return drop(last_use, {depth, When::read, 0, s});
     }
-    // Several values of one statement take its names in order.
-    const std::size_t order = taken_[{home.id, segment->first}]++;
-    const std::string_view name = segment->names[std::min(order, segment->names.size() - 1)];
-    if (order < segment->names.size() && is_appended(home.source, name))
-      return drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+    if (name.empty()) {
+      // Several values of one statement take its names in order.
+      const std::size_t order = taken_[{home.id, segment.first}]++;
+      name = segment.names[std::min(order, segment.names.size() - 1)];
+      if (order < segment.names.size() && is_appended(home.source, name))
+        return drop(std::max(run.last, last_use), {depth, When::exit, place_of(run, name), s});
+    }
     const auto& bound = run.bindings[name];
-    for (auto it =
-             std::upper_bound(bound.begin(), bound.end(), static_cast<std::size_t>(segment - run.segments.begin()));
-         it != bound.end(); ++it) {
+    for (auto it = std::upper_bound(bound.begin(), bound.end(), own); it != bound.end(); ++it) {
       const Segment& again = run.segments[*it];
       if (again.first <= made) continue;
-      if (again.last >= last_use) return drop(again.last, {false, 0, s});
+      if (again.last >= last_use) return drop(again.last, {depth, When::bound_again, 0, s});
       break;
     }
-    drop(std::max(run.last, last_use), {true, -static_cast<int>(k), s});
+    drop(std::max(run.last, last_use), {depth, When::exit, place_of(run, name), s});
+  }
+
+  /// Index of the segment that call i belongs to.
+  static std::size_t segment_of(const Run& run, CallIndex i) {
+    const auto after = std::upper_bound(run.segments.begin(), run.segments.end(), i,
+                                        [](CallIndex c, const Segment& x) { return c < x.first; });
+    return static_cast<std::size_t>(after - run.segments.begin()) - (after != run.segments.begin());
+  }
+
+  /// CPython clears a frame's locals in the order in which its code names them first, arguments before. A name that is
+  /// read before it is bound is an argument.
+  int place_of(Run& run, std::string_view name) const {
+    const auto [it, is_new] = run.places.try_emplace(name, 0);
+    if (!is_new) return it->second;
+    const auto& bound = run.bindings[name];
+    const std::size_t first = bound.empty() ? 0 : bound.front();
+    for (std::size_t i = 0; i <= first && i < run.segments.size(); ++i)
+      if (reads_variable(read_part(run.segments[i].source), name)) return it->second = -1;
+    return it->second = static_cast<int>(first);
+  }
+
+  /// A cast that an export of another dtype lacks stands in the first statement that reads it, but "x = x.to(…)" made
+  /// it: its name is the variable that the statements reading it have in common.
+  std::string_view name_of_cast(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+    if (readers.size() < 2 || r_.program.name_of(calls_[at(i)].op) != "aten::_to_copy") return {};
+    const auto source = [&](CallIndex j) {
+      return frames(j).size() > k ? read_part(frames(j)[k].source) : std::string_view{};
+    };
+    const std::string_view first = source(readers.front()), last = source(readers.back());
+    if (first.data() == last.data()) return {};
+    std::string_view name;
+    for_each_variable(first, [&](std::string_view v) {
+      if (name.empty() && v != "self" && v != "torch" && reads_variable(last, v)) name = v;
+    });
+    return name;
   }
 
   /// "x = d(x); s.append(x)": the list holds it as long as the frame runs.
