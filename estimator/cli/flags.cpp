@@ -160,7 +160,7 @@ constexpr auto table = std::to_array<Flag>({
      }},
     {"profile", "FILE", "Card and software", "What calibration learned of a card", on_scenario,
      [](Options& o, V v) { o.scenario.profile = v; }},
-    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_ops | on_gpus,
+    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_advise | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},

@@ -44,8 +44,9 @@ enum CommandBit : unsigned {
   on_replay = 1U << 5,
   on_check = 1U << 6,
   on_diff = 1U << 7,
+  on_advise = 1U << 8,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff;
+inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise;
 inline constexpr unsigned on_all = ~0U;
 
 struct Command {

@@ -1,5 +1,6 @@
 #include "estimator/plan/command.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -19,10 +20,27 @@ std::vector<std::string> flags_of(const Scenario& s) {
     const auto usual = defaults.find(name);
     if (usual != defaults.end() && usual->second == value) continue;
     if (name == "memory" && card && card->device.total_bytes == s.device.total_bytes) continue;
+    if (name == "memory" && s.device.total_bytes.count() % GiB == 0)
+      value = std::to_string(s.device.total_bytes.count() / GiB) + "GiB";
     if (name == "gpu" && card && !card->aliases.empty()) value = card->aliases.front();
     out.push_back("--" + name);
     if (value != "true") out.push_back(value);
   }
+  return out;
+}
+
+ChangedFlags changed_flags(const Scenario& before, const Scenario& after) {
+  ChangedFlags out;
+  const std::vector<ScenarioText> old = scenario_text(before);
+  for (auto& [name, value] : scenario_text(after)) {
+    if (std::any_of(old.begin(), old.end(), [&](const auto& o) { return o.name == name && o.value == value; }))
+      continue;
+    (value == "false" ? out.leave_away : out.add).push_back("--" + name);
+    if (value != "true" && value != "false") out.add.push_back(value);
+  }
+  // Only what is told when it is not the default is missing.
+  for (auto& [name, value] : old)
+    if (name == "leak" && after.leak == Leak::none) out.add.insert(out.add.end(), {"--leak", "none"});
   return out;
 }
 

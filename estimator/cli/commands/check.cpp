@@ -15,7 +15,8 @@ namespace headroom::cli {
 int run_check(const Options& o) {
   Options with_file = o;
   if (o.files.empty()) with_file.files = {"headroom.toml"};
-  if (std::filesystem::is_directory(with_file.files[0])) with_file.files[0] += "/headroom.toml";
+  std::error_code none;
+  if (std::filesystem::is_directory(with_file.files[0], none)) with_file.files[0] += "/headroom.toml";
   const std::string& config = one_file(with_file, "configuration", "headroom.toml");
 
   std::vector<report::CheckedScenario> checked;

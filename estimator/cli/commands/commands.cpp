@@ -21,6 +21,10 @@ constexpr auto table = std::to_array<Command>({
      "  headroom replay snapshot.pickle --alloc-conf expandable_segments:True --alloc-conf max_split_size_mb:128\n"
      "  headroom replay snapshot.pickle --memory 24GiB\n",
      run_replay},
+    {"advise", on_advise, "MODEL.onnx", "what to change so that it fits, every step simulated",
+     "  headroom advise gpt2.onnx --batch 16 --seq 1024 --gpu rtx4090\n"
+     "  headroom advise gpt2.onnx --batch 16 --seq 1024 --memory 16GiB --format json\n",
+     run_advise},
     {"check", on_check, "[headroom.toml]", "hold the scenarios of a repository to their budgets and cards",
      "  headroom check\n"
      "  headroom check ci/ --format md\n",
