@@ -313,7 +313,7 @@ class Lifetimes {
   /// A cast that an export of another dtype lacks stands in the first statement that reads it, but "x = x.to(…)" made
   /// it: its name is the variable that the statements reading it have in common.
   std::string_view name_of_cast(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
-    if (readers.size() < 2 || r_.program.name_of(calls_[at(i)].op) != "aten::_to_copy") return {};
+    if (readers.size() < 2 || r_.program.name_of(calls_[at(i)].op) != "aten::to.dtype") return {};
     const auto source = [&](CallIndex j) {
       return frames(j).size() > k ? read_part(frames(j)[k].source) : std::string_view{};
     };
