@@ -267,7 +267,13 @@ class Lifetimes {
                            return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
                          });
     if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));
-    if (same_statement && !in_list) return drop(last_use, {depth, When::read, 0, s});
+    if (readers.size() == 1 && frames(readers[0]).size() == k + 1 && is_own_statement(readers[0]))
+      return drop(readers[0], {depth, When::bound_again, 0, s});
+    if (same_statement && !in_list) {
+      const bool named = k + 1 == open.size() && is_own_statement(i);
+      return named ? drop(std::max(run.last, last_use), {depth, When::exit, -1, s})
+                   : drop(last_use, {depth, When::read, 0, s});
+    }
     std::string_view name = name_of_cast(i, k, readers);
     if (name.empty() && segment.names.empty()) {
       if (no_source && (in_list || several_calls_read(readers, k)))
@@ -310,10 +316,25 @@ class Lifetimes {
     return it->second = static_cast<int>(first);
   }
 
+  /// Whether call i is a cast that an export of another dtype lacks.
+  bool is_added_cast(CallIndex i) const {
+    return r_.program.name_of(calls_[at(i)].op) == "aten::to.dtype" && !r_.graph.is(r_.origin(at(i)).node, "Cast");
+  }
+
+  /// Whether call i is a cast that an export of another dtype lacks and the line it stands at does not tell of: a
+  /// statement before, "x = x.to(…)".
+  bool is_own_statement(CallIndex i) const {
+    if (!is_added_cast(i) || frames(i).empty()) return false;
+    const std::string_view source = frames(i).back().source;
+    const auto tells = [&](std::string_view word) { return source.find(word) != std::string_view::npos; };
+    return !source.empty() && !tells(".to(") && !tells("type_as(") && !tells(".type(") && !tells(".float(") &&
+           !tells(".half(") && !tells(".bfloat16(") && !tells("dtype");
+  }
+
   /// A cast that an export of another dtype lacks stands in the first statement that reads it, but "x = x.to(…)" made
   /// it: its name is the variable that the statements reading it have in common.
   std::string_view name_of_cast(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
-    if (readers.size() < 2 || r_.program.name_of(calls_[at(i)].op) != "aten::to.dtype") return {};
+    if (readers.size() < 2 || !is_added_cast(i)) return {};
     const auto source = [&](CallIndex j) {
       return frames(j).size() > k ? read_part(frames(j)[k].source) : std::string_view{};
     };
