@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures workspaces of cuDNN's convolutions over a grid, with several processes on the card that is there.
 
-    python3 probe_conv_grid.py LAYERS.json OUT.jsonl SECONDS PROCESSES
+    python3 probe_conv_grid.py LAYERS.json OUT.jsonl SECONDS PROCESSES [BATCH,BATCH,...]
 
 LAYERS.json as in probe_cudnn.py. Its layers are measured at many batch sizes; between them come random convolutions of
-the kinds that networks use. A transposed convolution is not measured for itself: cuDNN runs it as the input gradient of
+the kinds that networks use, unless batch sizes are given. A transposed convolution is not measured for itself: cuDNN runs it as the input gradient of
 the direct one. A line of OUT: [ci, co, [kh, kw], [sh, sw], [ph, pw], [dh, dw], groups, h, w, batch, dtype,
 channels_last, forward, input gradient, weight gradient], the last three in bytes, null where the call failed. Needs
 torch with CUDA.
@@ -75,7 +75,7 @@ def direct(layer):
     return [co, ci, ks, st, pa, di, groups, *sizes, last]
 
 
-def tasks(layers):
+def tasks(layers, batches):
     r = random.Random(20261129)
     planned = []
     for layer in layers:
@@ -83,19 +83,19 @@ def tasks(layers):
         for dtype in DTYPES:
             if rest[6] == rest[0] > 1 and not last and dtype != "float16":
                 continue  # PyTorch's own depthwise kernels
-            for batch in BATCHES if dtype != "float16" else (8, 16, 32, 64, 128):
+            for batch in (8, 16, 32, 64, 128) if dtype == "float16" else batches or BATCHES:
                 planned.append([*rest, batch, dtype, bool(last)])
     r.shuffle(planned)
     for task in planned:
         if affordable(task):
             yield task
-        for _ in range(1 if r.random() < 0.8 else 0):
+        if not batches and r.random() < 0.8:
             other = random_task(r)
             if affordable(other):
                 yield other
 
 
-def measure(index, processes, layers, out, end):
+def measure(index, processes, layers, batches, out, end):
     import torch
 
     torch.cuda.set_per_process_memory_fraction(0.9 / processes)
@@ -110,7 +110,7 @@ def measure(index, processes, layers, out, end):
     out_op, back = torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default
     done = failed = 0
     with open(out, "w") as f, torch.no_grad():
-        for i, task in enumerate(tasks(layers)):
+        for i, task in enumerate(tasks(layers, batches)):
             if i % processes != index:
                 continue
             if time.time() > end:
@@ -142,10 +142,11 @@ def measure(index, processes, layers, out, end):
 
 def main():
     layers, out, seconds, processes = json.load(open(sys.argv[1])), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+    batches = [int(n) for n in sys.argv[5].split(",")] if len(sys.argv) > 5 else None
     end = time.time() + seconds
     context = multiprocessing.get_context("spawn")
     parts = [f"{out}.{i}" for i in range(processes)]
-    workers = [context.Process(target=measure, args=(i, processes, layers, parts[i], end)) for i in range(processes)]
+    workers = [context.Process(target=measure, args=(i, processes, layers, batches, parts[i], end)) for i in range(processes)]
     for worker in workers:
         worker.start()
     for worker in workers:
