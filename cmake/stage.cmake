@@ -1,7 +1,10 @@
-# headroom_options: the compile options of our own code (warnings are errors).
+# headroom_options: the compile options of our own code.
 add_library(headroom_options INTERFACE)
+if(HEADROOM_WERROR)
+  set(WERROR -Werror)
+endif()
 target_compile_options(headroom_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
-                                                  -Werror -Wno-missing-field-initializers)
+                                                  ${WERROR} -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # g++ 12 sees overlaps in "text" + std::string, overreads in small_vector and uninitialised members of std::variant
   # that are not there.

@@ -50,7 +50,7 @@ class Cuda final : public Device {
     info_.name = properties.name;
     info_.torch = TORCH_VERSION;
     info_.cuda = cuda_version(CUDART_VERSION);
-    const long cudnn = at::detail::getCUDAHooks().versionRuntimeCuDNN();
+    const long cudnn = at::detail::getCUDAHooks().versionCuDNN();
     info_.cudnn =
         std::to_string(cudnn / 10000) + "." + std::to_string(cudnn % 10000 / 100) + "." + std::to_string(cudnn % 100);
     info_.driver = nvml_.driver_version();

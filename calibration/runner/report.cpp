@@ -93,6 +93,11 @@ void Report::memory(const MemoryEvent& e, std::string_view node) {
                      std::string(place.site), std::string(place.module)});
 }
 
+void Report::refused(std::string node) {
+  refused_node_ = std::move(node);
+  if (place.op.empty()) place.op = refused_node_;
+}
+
 void Report::end(std::string_view outcome, std::string_view message) {
   for (const Event& e : events_)
     write({{"event", "memory"},

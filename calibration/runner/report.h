@@ -19,7 +19,7 @@ class Report {
   struct Place {
     Phase phase = Phase::setup;
     int step = 0;
-    std::string_view op;  ///< of a call; "" in backward, where the node's name is asked of `node_name`
+    std::string_view op;  ///< of a call; "" in backward, where the node has a name
     std::string_view site;
     std::string_view module;
   };
@@ -31,6 +31,8 @@ class Report {
   void shape_differs(const Dims& expected, const Dims& got, std::string_view value);
   /// Kept until the end: the allocator's lock is held.
   void memory(const MemoryEvent& e, std::string_view node);
+  /// The allocation that is made now is refused; `node` is backward's, where that is at work.
+  void refused(std::string node);
   /// "completed", "out-of-memory", "failed".
   void end(std::string_view outcome, std::string_view message);
 
@@ -44,6 +46,7 @@ class Report {
     std::string op, site, module;
   };
   std::vector<Event> events_;
+  std::string refused_node_;
   Statistics peaks_;
   std::int64_t process_bytes_ = 0;
   double seconds_ = 0;

@@ -43,11 +43,14 @@ class TorchMachine final : public Machine {
     apply_settings(job.scenario, job.seed);
     for (std::size_t i = 0; i < job.programs.size(); ++i)
       for (const auto& o : job.programs[i]->outputs) outputs_[o.slot] = o.name;
-    if (job.history)
-      device.watch([this](const MemoryEvent& e) {
-        const auto node = torch::autograd::get_current_node();
-        report_.memory(e, node ? node->name() : std::string());
-      });
+    device.watch([this](const MemoryEvent& e) {
+      const bool refused = e.kind == MemoryEvent::Kind::out_of_memory;
+      if (!refused && !job_.history) return;
+      const auto node = torch::autograd::get_current_node();
+      const std::string name = node ? node->name() : std::string();
+      if (refused) report_.refused(name);
+      if (job_.history) report_.memory(e, name);
+    });
   }
 
   void reserve_slots(std::size_t count) override {

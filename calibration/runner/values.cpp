@@ -103,7 +103,9 @@ void Values::fill(at::Tensor& t, SlotId slot, const TensorSpec& spec) const {
       }
       return;
     default:
-      t.fill_(spec.name == "scale" ? 65536 : 0);  // GradScaler's; state of an optimizer
+      // State of an optimizer is zero. GradScaler's scale is 1: no gradient overflows, so no step has to be passed
+      // over.
+      t.fill_(spec.name == "scale" ? 1 : 0);
       return;
   }
 }

@@ -39,8 +39,6 @@ class ConfigReader {
       apply(s.options, own, {});
       if (s.options.files.empty())
         throw wrong(node, "scenario '" + s.name + "' names no model", "model = \"model.onnx\"");
-      if (s.options.gpu.empty() && s.options.memory.empty() && s.options.budget.empty())
-        throw wrong(node, "scenario '" + s.name + "' is held to nothing", "give it a budget, a gpu or a memory");
     }
     std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
     return out;

@@ -63,60 +63,60 @@ constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph
 using V = std::string_view;
 
 constexpr auto table = std::to_array<Flag>({
-    {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_scenario,
+    {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_question,
      [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
-    {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_scenario,
+    {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_question,
      [](Options& o, V v) { o.scenario.sequence = positive("seq", v); }},
-    {"dim", "NAME=N", "Size of the input", "Binds a symbolic dimension by its name; repeatable", on_scenario,
+    {"dim", "NAME=N", "Size of the input", "Binds a symbolic dimension by its name; repeatable", on_question,
      [](Options& o, V v) {
        const auto [name, n] = assignment("dim", v, "height=224");
        o.scenario.dims[name] = positive("dim", n);
      },
      true},
-    {"shape", "INPUT=2x3x224x224", "Size of the input", "Binds a whole input; repeatable", on_scenario,
+    {"shape", "INPUT=2x3x224x224", "Size of the input", "Binds a whole input; repeatable", on_question,
      [](Options& o, V v) {
        const auto [name, s] = assignment("shape", v, "x=2x3x224x224");
        o.scenario.shapes[name] = sizes("shape", s, 'x');
      },
      true},
-    {"seqs", "N,N,...", "Size of the input", "A run whose sequence length varies by step", on_scenario,
+    {"seqs", "N,N,...", "Size of the input", "A run whose sequence length varies by step", on_question,
      [](Options& o, V v) {
        o.scenario.sequences = sizes("seqs", v, ',');
        for (const auto n : o.scenario.sequences)
          if (n == 0) throw usage_error("--seqs: a length must be above 0");
      }},
-    {"steps", "N", "Size of the input", "Steps to run; default: until the state is steady", on_scenario,
+    {"steps", "N", "Size of the input", "Steps to run; default: until the state is steady", on_question,
      [](Options& o, V v) {
        o.scenario.steps = positive("steps", v);
        if (o.scenario.steps > 10'000) throw usage_error("--steps: at most 10000");
      }},
-    {"task", "train|infer", "Run", "A training step, or inference under torch.no_grad()", on_scenario,
+    {"task", "train|infer", "Run", "A training step, or inference under torch.no_grad()", on_question,
      [](Options& o, V v) { o.scenario.task = choice("task", v, task_names); }},
     {"precision", "fp32|tf32|fp16|bf16|amp-fp16|amp-bf16", "Run", "fp16, bf16: the module cast; amp: autocast",
-     on_scenario, [](Options& o, V v) { o.scenario.precision = choice("precision", v, precision_names); }},
+     on_question, [](Options& o, V v) { o.scenario.precision = choice("precision", v, precision_names); }},
     {"cast-on", "cpu|gpu", "Run", "Where a fp16 or bf16 module was cast: before or after the move to the GPU",
-     on_scenario, [](Options& o, V v) { o.scenario.cast_on = choice("cast-on", v, cast_on_names); }},
+     on_question, [](Options& o, V v) { o.scenario.cast_on = choice("cast-on", v, cast_on_names); }},
     {"optimizer", "sgd|sgd-momentum|adam|adamw|adagrad|rmsprop|adadelta|adafactor|lion|muon|adamw8bit|none", "Run",
-     "Default: adamw", on_scenario, [](Options& o, V v) { o.scenario.optimizer = choice("optimizer", v, optimizer_names); }},
-    {"optimizer-impl", "foreach|fused|for-loop", "Run", "Default: foreach, as PyTorch on CUDA", on_scenario,
+     "Default: adamw", on_question, [](Options& o, V v) { o.scenario.optimizer = choice("optimizer", v, optimizer_names); }},
+    {"optimizer-impl", "foreach|fused|for-loop", "Run", "Default: foreach, as PyTorch on CUDA", on_question,
      [](Options& o, V v) { o.scenario.optimizer_impl = choice("optimizer-impl", v, optimizer_impl_names); }},
     {"loss", "cross-entropy|causal-lm|mse|sum|none", "Run", "Taken of the first output; none: the model returns its loss",
-     on_scenario, [](Options& o, V v) { o.scenario.loss = choice("loss", v, loss_names); }},
-    {"accumulate", "N", "Run", "Micro-batches for each optimizer step", on_scenario,
+     on_question, [](Options& o, V v) { o.scenario.loss = choice("loss", v, loss_names); }},
+    {"accumulate", "N", "Run", "Micro-batches for each optimizer step", on_question,
      [](Options& o, V v) { o.scenario.accumulate = positive("accumulate", v); }},
-    {"clip-grad", "", "Run", "torch.nn.utils.clip_grad_norm_ before the step", on_scenario,
+    {"clip-grad", "", "Run", "torch.nn.utils.clip_grad_norm_ before the step", on_question,
      [](Options& o, V) { o.scenario.clip_grad = true; }},
-    {"keep-grads", "", "Run", "zero_grad(set_to_none=False)", on_scenario,
+    {"keep-grads", "", "Run", "zero_grad(set_to_none=False)", on_question,
      [](Options& o, V) { o.scenario.keep_grads = true; }},
-    {"zero-grad", "after-step|before-forward|before-backward", "Run", "Where optimizer.zero_grad() stands", on_scenario,
+    {"zero-grad", "after-step|before-forward|before-backward", "Run", "Where optimizer.zero_grad() stands", on_question,
      [](Options& o, V v) { o.scenario.zero_grad = choice("zero-grad", v, zero_grad_names); }},
     {"outputs", "keep|drop", "Run",
      "keep: `out` stays referenced until the next forward (default in training); drop: freed after the loss (in inference)",
-     on_scenario, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
-    {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_scenario,
+     on_question, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
+    {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_question,
      [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
     {"checkpoint", "none|blocks|PLAN.json", "Run", "Activation checkpointing: of every block, or as a plan says",
-     on_scenario,
+     on_question,
      [](Options& o, V v) {
        o.scenario.checkpoint = v == "none"     ? CheckpointKind::none
                                : v == "blocks" ? CheckpointKind::blocks
@@ -127,11 +127,11 @@ constexpr auto table = std::to_array<Flag>({
          o.scenario.checkpoint_plan = v;
        }
      }},
-    {"attention", "auto|math|efficient|flash|cudnn", "Run", "Backend of scaled_dot_product_attention", on_scenario,
+    {"attention", "auto|math|efficient|flash|cudnn", "Run", "Backend of scaled_dot_product_attention", on_question,
      [](Options& o, V v) { o.scenario.attention = choice("attention", v, attention_names); }},
-    {"channels-last", "", "Run", "Model and images in channels_last", on_scenario,
+    {"channels-last", "", "Run", "Model and images in channels_last", on_question,
      [](Options& o, V) { o.scenario.channels_last = true; }},
-    {"freeze", "GLOB", "Run", "Parameters with requires_grad=False; repeatable", on_scenario,
+    {"freeze", "GLOB", "Run", "Parameters with requires_grad=False; repeatable", on_question,
      [](Options& o, V v) { o.scenario.freeze.emplace_back(v); }, true},
     {"parallel", "none|ddp|zero1|zero2|fsdp2", "Run", "How the model is spread over GPUs", on_scenario,
      [](Options& o, V v) { o.scenario.parallel = choice("parallel", v, parallel_names); }},
@@ -140,11 +140,11 @@ constexpr auto table = std::to_array<Flag>({
     {"gpu", "NAME", "Card and software", "The card, by name or alias: `headroom gpus` lists them", on_scenario,
      [](Options& o, V v) { o.gpu = v; }},
     {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
-     on_scenario | on_replay, [](Options& o, V v) { o.memory = v; }},
+     on_question | on_replay, [](Options& o, V v) { o.memory = v; }},
     {"budget", "20GiB", "Card and software", "Exit 1 when the process takes more: the device figure", on_estimate,
      [](Options& o, V v) { o.budget = v; }},
     {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF; repeatable in replay: settings side by side",
-     on_scenario | on_replay,
+     on_question | on_replay,
      [](Options& o, V v) {
        o.scenario.alloc_conf = v;
        o.alloc_confs.emplace_back(v);
@@ -160,7 +160,7 @@ constexpr auto table = std::to_array<Flag>({
      }},
     {"profile", "FILE", "Card and software", "What calibration learned of a card", on_scenario,
      [](Options& o, V v) { o.scenario.profile = v; }},
-    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_advise | on_ops | on_gpus,
+    {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_advise | on_verify | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},
@@ -172,6 +172,14 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V) { o.check = true; }},
     {"tolerance", "100MiB", "Output", "Exit 1 when the allocated or reserved peak grew by more: a size, or 5%", on_diff,
      [](Options& o, V v) { o.tolerance = v; }},
+    {"runner", "PATH", "Measurement", "headroom-runner; default: beside this program, else on the PATH", on_verify,
+     [](Options& o, V v) { o.runner = v; }},
+    {"time-limit", "SECONDS", "Measurement", "Stop a run that takes longer; default: 600", on_verify,
+     [](Options& o, V v) { o.time_limit = positive("time-limit", v); }},
+    {"max-batch", "", "Measurement", "The largest batch that runs, beside the predicted one", on_verify,
+     [](Options& o, V) { o.max_batch = true; }},
+    {"suite", "headroom.toml", "Measurement", "Verify every scenario of a configuration", on_verify,
+     [](Options& o, V v) { o.suite = v; }},
     {"stage", "graph|shapes|program|job|trace|timeline", "Output", "What to print", on_inspect,
      [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
     {"against", "TRACE", "Output", "Beside a recorded step (PyTorch memory snapshot or JSON): the first differences",

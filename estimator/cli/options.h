@@ -28,6 +28,10 @@ struct Options {
   std::vector<std::string> alloc_confs;  ///< replay: every --alloc-conf; estimate takes the last
   std::string snapshot;                  ///< estimate --snapshot
   std::string torch;                     ///< --torch as given; empty: not given
+  std::string runner;                    ///< verify --runner
+  std::string suite;                     ///< verify --suite
+  std::int64_t time_limit = 600;         ///< verify --time-limit, seconds
+  bool max_batch = false;                ///< verify --max-batch
   bool check = false;                    ///< replay --check
   bool strict = false;
   bool help = false;
@@ -45,8 +49,10 @@ enum CommandBit : unsigned {
   on_check = 1U << 6,
   on_diff = 1U << 7,
   on_advise = 1U << 8,
+  on_verify = 1U << 9,
 };
 inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise;
+inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
 inline constexpr unsigned on_all = ~0U;
 
 struct Command {

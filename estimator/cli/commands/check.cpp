@@ -23,6 +23,9 @@ int run_check(const Options& o) {
   std::map<std::string, std::shared_ptr<const Model>> models;
   Exit code = Exit::answered;
   for (const ConfiguredScenario& c : read_config(config)) {
+    if (c.options.gpu.empty() && c.options.memory.empty() && c.options.budget.empty())
+      throw bad_input("scenario '" + c.name + "' is held to nothing", config + ":" + std::to_string(c.line),
+                      "give it a budget, a gpu or a memory");
     const std::string& file = c.options.files[0];
     report::CheckedScenario& s = checked.emplace_back();
     s.name = c.name;

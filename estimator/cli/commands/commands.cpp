@@ -34,6 +34,11 @@ constexpr auto table = std::to_array<Command>({
      "  headroom diff before.onnx after.onnx --batch 8 --tolerance 100MiB\n"
      "  headroom diff before.json after.json --tolerance 5% --format md\n",
      run_diff},
+    {"verify", on_verify, "MODEL.onnx", "run the model on the card that is there, and hold the estimate against it",
+     "  headroom verify gpt2.onnx --batch 8 --seq 512 --precision amp-bf16\n"
+     "  headroom verify gpt2.onnx --seq 512 --max-batch --memory 24GiB\n"
+     "  headroom verify --suite headroom.toml --format json\n",
+     run_verify},
     {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",

@@ -21,6 +21,7 @@ int run_replay(const Options& o);
 int run_advise(const Options& o);
 int run_check(const Options& o);
 int run_diff(const Options& before);
+int run_verify(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);

@@ -1,4 +1,5 @@
 // nn.LSTM, nn.GRU, nn.RNN: the exporter writes one node a layer, with its weights re-ordered and packed.
+#include <algorithm>
 #include <array>
 
 #include "estimator/recover/patterns/patterns.h"
@@ -10,6 +11,7 @@ namespace {
 struct Stack {
   std::vector<NodeIndex> layers;  ///< first layer first
   ValueId input, result;
+  Dims permutation;  ///< of the input, where the exporter merged the caller's with batch_first's; empty: none
   bool batch_first = false;
 };
 
@@ -112,9 +114,13 @@ void emit_stack(Recovery& r, const Stack& stack) {
   const std::int64_t directions = both ? 2 : 1;
   const auto layers = static_cast<std::int64_t>(stack.layers.size());
   const Dims& x = r.dims(stack.input);
-  const std::int64_t batch = x[stack.batch_first ? 0 : 1];
-  const SlotId input = r.tensor(stack.input);
   const std::string name(g.name(stack.result));
+  const std::int64_t batch = x[!stack.permutation.empty() ? static_cast<std::size_t>(stack.permutation[0])
+                               : stack.batch_first        ? 0u
+                                                          : 1u];
+  const SlotId input = stack.permutation.empty()
+                           ? r.tensor(stack.input)
+                           : r.call("aten::permute", {r.tensor(stack.input), stack.permutation}, name + ".input");
 
   Slots parameters;
   SlotId beside;
@@ -161,8 +167,7 @@ void find_recurrent(Recovery& r, NodeIndex first) {
   stack.input = g.input(first, 0);
   const NodeIndex turn = g.producer(stack.input);
   const auto perm = turn == no_node ? std::span<const std::int64_t>{} : g.node(turn).integers("perm");
-  const bool turned_in =
-      g.is(turn, "Transpose") && perm.size() == 3 && perm[0] == 1 && r.origins.same_scope(turn, first);
+  const bool turned_in = g.is(turn, "Transpose") && perm.size() == 3 && r.origins.same_scope(turn, first);
   for (NodeIndex n = first; n != no_node;) {
     // A layer above an earlier one belongs to that one's stack.
     if (n == first)
@@ -178,7 +183,11 @@ void find_recurrent(Recovery& r, NodeIndex first) {
     n = next_layer(r, n, stack.result, turned);
     if (n == no_node) stack.batch_first = turned_in && turned;
   }
-  if (stack.batch_first) stack.input = g.input(turn, 0);
+  if (stack.batch_first) {
+    stack.input = g.input(turn, 0);
+    stack.permutation = {perm[1], perm[0], perm[2]};  // before batch_first's (1, 0, 2)
+    if (std::ranges::is_sorted(stack.permutation)) stack.permutation.clear();
+  }
   const NodeIndex last = g.producer(stack.result);
   for (const NodeIndex n : stack.layers) r.set_owned(n);
   r.claim({last, {stack.input}, [&r, stack] { emit_stack(r, stack); }});

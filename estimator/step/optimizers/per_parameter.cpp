@@ -85,7 +85,7 @@ class Adafactor final : public PerParameter {
       const SlotId row_mean = mean_square(-1, s.row), column_mean = mean_square(-2, s.column);
       estimate = c.one("aten::matmul", {s.row, s.column});
       const SlotId mean = c.one("aten::mean.dim", {s.row, Dims{-2}, true});
-      c.call("aten::clamp_", {mean, 1e-30});
+      c.call("aten::clamp_", {mean, eps});
       c.call("aten::div_.Tensor", {estimate, mean});
       c.machine().drop(mean);
       finish(c, p, grad, estimate, {row_mean, column_mean});
@@ -99,7 +99,7 @@ class Adafactor final : public PerParameter {
 
   void finish(OptimizerContext& c, const OptimizerParameter& p, SlotId grad, SlotId estimate,
               std::vector<SlotId> locals) {
-    c.call("aten::clamp_", {estimate, 1e-60});
+    c.call("aten::clamp_", {estimate, eps * eps});
     c.call("aten::rsqrt_", {estimate});
     c.call("aten::mul_.Tensor", {estimate, grad});
     const SlotId norm = c.one("aten::linalg_vector_norm", {estimate, 2.0});
@@ -109,6 +109,7 @@ class Adafactor final : public PerParameter {
     keep(c, std::move(locals));
   }
 
+  static constexpr double eps = 1.1920929e-7;  ///< torch.finfo(float32).eps, the default of eps1
   std::vector<State> state_;
 };
 

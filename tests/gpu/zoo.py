@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The zoo on a card: what headroom-runner measures, beside the estimate.
+
+  zoo.py run HEADROOM RUNNER RESULT.jsonl [--jobs N] [--seconds N] [--only NAME]
+  zoo.py table RESULT.jsonl                the summary and what is not exact, as Markdown
+
+Zoo (the dynamo export in training mode; for recurrent networks the TorchScript one) × {fp32, amp-bf16, bf16} ×
+{sgd-momentum, adamw} × two sizes. One measurement, one process (`headroom verify`); N of them share the card, which
+changes no allocator statistics. Device bytes are measured again, each alone, in the time that is left.
+"""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import time
+
+ZOO = pathlib.Path(__file__).resolve().parents[2] / "models" / "zoo"
+PRECISIONS = ["fp32", "amp-bf16", "bf16"]
+OPTIMIZERS = ["sgd-momentum", "adamw"]
+SIZES = [1, 0.375]  # of the zoo's own batch
+
+
+def questions():
+    seen = set()
+    for m in json.load(open(ZOO / "zoo.json"))["models"]:
+        if m["mode"] != "train" or m["name"] in seen or (m["exporter"] == "ts" and m["name"] not in ("lstm_lm", "gru_speech")):
+            continue
+        seen.add(m["name"])
+        given = dict(zip(m["flags"][::2], m["flags"][1::2]))
+        for size in SIZES:
+            for precision in PRECISIONS:
+                for optimizer in OPTIMIZERS:
+                    flags = {**given, "--batch": str(max(1, int(int(given["--batch"]) * size))),
+                             "--precision": precision, "--optimizer": optimizer}
+                    arguments = [x for pair in flags.items() for x in pair]
+                    arguments += [x for name in m["frozen"] for x in ("--freeze", name)]
+                    yield {"model": m["name"], "file": m["file"], "size": size, "precision": precision,
+                           "optimizer": optimizer, "arguments": arguments}
+
+
+def verify(headroom, runner, question, *more):
+    done = subprocess.run([headroom, "verify", str(ZOO / question["file"]), *question["arguments"], "--runner", runner,
+                           "--time-limit", "120", "--format", "json", *more],
+                          capture_output=True, text=True, check=False)
+    row = {k: v for k, v in question.items() if k != "arguments"}
+    row["exit"] = done.returncode
+    try:
+        row.update(json.loads(done.stdout)["rows"][0])
+        row.pop("phases", None)
+    except ValueError:
+        row["message"] = done.stderr.strip()[-400:]
+    return row
+
+
+def run(options):
+    end = time.monotonic() + options.seconds
+    rows = [q for q in questions() if not options.only or q["model"] in options.only]
+    with open(options.result, "w") as out, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+
+        def one(question):
+            if time.monotonic() > end:
+                return None
+            return verify(options.headroom, options.runner, question)
+
+        for done, (question, row) in enumerate(zip(rows, pool.map(one, rows)), 1):
+            if row is None:
+                row = {"model": question["model"], "message": "not run: out of time"}
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print(done, len(rows), row["model"], row.get("precision"), row.get("optimizer"), row.get("size"), row.get("exit"),
+                  row.get("message", "")[:100], flush=True)
+        for question in rows[:: max(1, len(rows) // 24)]:
+            if time.monotonic() > end:
+                break
+            row = verify(options.headroom, options.runner, question)
+            out.write(json.dumps({**row, "alone": True}) + "\n")
+            out.flush()
+
+
+def error(row, figure):
+    measured = row["measured"][figure]
+    return None if not measured else row["estimated"][figure] / measured - 1
+
+
+def summary(errors):
+    errors = sorted(abs(e) for e in errors)
+    if not errors:
+        return "none"
+    at = lambda share: errors[min(len(errors) - 1, int(share * len(errors)))]
+    return f"median {at(0.5):.4%}, p95 {at(0.95):.3%}, max {errors[-1]:.3%}, exact {sum(e == 0 for e in errors)} of {len(errors)}"
+
+
+def table(options):
+    rows = [json.loads(line) for line in open(options.result)]
+    answered = [r for r in rows if r.get("outcome") == "completed"]
+    shared, alone = [r for r in answered if not r.get("alone")], [r for r in answered if r.get("alone")]
+    print(f"{len(shared)} of {sum(not r.get('alone') for r in rows)} ran.\n")
+    for figure in ("allocated_bytes", "reserved_bytes"):
+        print(f"{figure.split('_')[0]}: {summary([error(r, figure) for r in shared])}\n")
+    apart = [r["estimated"]["device_bytes"] - r["measured"]["device_bytes"] for r in alone if r["measured"]["device_bytes"]]
+    if apart:
+        print(f"device, {len(apart)} runs alone on the card: from {min(apart) / 2**20:+.1f} to {max(apart) / 2**20:+.1f} MiB\n")
+    print("| model | size | precision | optimizer | allocated | reserved | the events part at |")
+    print("|---|---:|---|---|---:|---:|---|")
+    for r in shared:
+        errors = [error(r, f) for f in ("allocated_bytes", "reserved_bytes")]
+        if any(errors):
+            parting = r.get("parting", {})
+            print(f"| {r['model']} | {r['size']} | {r['precision']} | {r['optimizer']} | {errors[0]:+.4%} | {errors[1]:+.4%} | "
+                  f"{parting.get('estimated', '')} / {parting.get('measured', '')} |")
+    for r in rows:
+        if r.get("outcome") != "completed":
+            print(f"\n{r['model']} {r.get('precision', '')} {r.get('optimizer', '')}: {r.get('message', '')}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    for name in ("headroom", "runner", "result"):
+        running.add_argument(name)
+    running.add_argument("--jobs", type=int, default=8)
+    running.add_argument("--seconds", type=int, default=330)
+    running.add_argument("--only", action="append")
+    commands.add_parser("table").add_argument("result")
+    options = parser.parse_args()
+    run(options) if options.command == "run" else table(options)
+
+
+if __name__ == "__main__":
+    main()
