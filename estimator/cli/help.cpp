@@ -1,3 +1,5 @@
+#include <array>
+
 #include "estimator/cli/options.h"
 
 namespace headroom::cli {
@@ -20,6 +22,18 @@ std::string usage_of(const Flag& f) {
 
 }  // namespace
 
+std::span<const std::pair<int, std::string_view>> exit_codes() {
+  static constexpr auto codes =
+      std::to_array<std::pair<int, std::string_view>>({{0, "answered"},
+                                                       {1, "answered no (does not fit, over budget)"},
+                                                       {2, "usage"},
+                                                       {3, "bad input"},
+                                                       {4, "not modelled (--strict)"},
+                                                       {5, "environment"},
+                                                       {70, "a bug of ours"}});
+  return codes;
+}
+
 std::string general_help() {
   std::string out =
       "headroom: how much GPU memory a model needs, from its ONNX file, without a GPU\n\n"
@@ -29,9 +43,10 @@ std::string general_help() {
       "\nexamples:\n"
       "  headroom estimate gpt2.onnx --batch 8 --seq 512 --precision amp-bf16\n"
       "  headroom estimate resnet50.onnx --batch 64 --gpu rtx-4090\n\n"
-      "`headroom COMMAND --help` explains one command.\n"
-      "exit: 0 answered, 1 answered no (does not fit), 2 usage, 3 bad input, 4 not modelled (--strict), 5 "
-      "environment\n";
+      "`headroom COMMAND --help` explains one command, `headroom man` all.\nexit:";
+  for (const auto& [code, meaning] : exit_codes())
+    out += (code == 0 ? " " : ", ") + std::to_string(code) + " " + std::string(meaning);
+  out += "\n";
   return out;
 }
 

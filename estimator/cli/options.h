@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "estimator/program/scenario.h"
@@ -50,6 +51,7 @@ enum CommandBit : unsigned {
   on_diff = 1U << 7,
   on_advise = 1U << 8,
   on_verify = 1U << 9,
+  on_man = 1U << 10,
 };
 inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
@@ -81,6 +83,9 @@ bool sets_scenario(std::string_view name);
 
 /// Parses the arguments after the program's name. Throws Error(usage) with a suggestion for what is misspelt.
 Options parse(const std::vector<std::string>& arguments);
+
+/// Exit statuses and what each means (design, section 5).
+std::span<const std::pair<int, std::string_view>> exit_codes();
 
 std::string general_help();
 std::string help_of(const Command& command);

@@ -113,4 +113,18 @@ std::string latex_text(std::string_view s) {
   return out;
 }
 
+std::string roff_text(std::string_view s) {
+  std::string out;
+  for (const char c : printable(s, longest)) {
+    if (out.empty() && (c == '.' || c == '\'')) out += "\\&";  // a line that begins so is a request
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+  }
+  return out;
+}
+
 }  // namespace headroom::report

@@ -15,5 +15,7 @@ std::string markdown_text(std::string_view s);
 std::string html_text(std::string_view s);
 /// Text of a LaTeX document, for any engine: characters that pdfLaTeX's default fonts lack are named (U+4E2D).
 std::string latex_text(std::string_view s);
+/// Text of a man page.
+std::string roff_text(std::string_view s);
 
 }  // namespace headroom::report

@@ -43,6 +43,7 @@ constexpr auto table = std::to_array<Command>({
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",
      "  headroom completions bash > ~/.local/share/bash-completion/completions/headroom\n", run_completions},
+    {"man", on_man, "", "the manual page", "  headroom man | man -l -\n", run_man},
 });
 
 }  // namespace

@@ -25,6 +25,7 @@ int run_verify(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);
+int run_man(const Options& o);
 
 /// The one file that the command is about. `what` and `example` are for the message. Throws Error(usage) when there is
 /// none or more, or when a result would be written over it.
