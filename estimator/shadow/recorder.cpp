@@ -58,7 +58,9 @@ void Recorder::saved(Storage& s) {
 
 void Recorder::unsaved(Storage& s) {
   if (--s.saved != 0 || s.block < 0 || s.owners == 1) return;
-  if (temporary(trace_.blocks[static_cast<std::size_t>(s.block)].category)) becomes(s, temporaries());
+  const auto block = static_cast<std::size_t>(s.block);
+  if (block >= trace_.blocks.size()) return;  // the trace was taken: what outlives it (an output with its graph) goes
+  if (temporary(trace_.blocks[block].category)) becomes(s, temporaries());
 }
 
 void Recorder::name(const Storage& s, std::string_view t) {
