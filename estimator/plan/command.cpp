@@ -10,6 +10,17 @@
 
 namespace headroom {
 
+namespace {
+
+/// "rtx4090": the first alias that begins with a letter, else the name.
+std::string short_name(const Card& c) {
+  for (const std::string& alias : c.aliases)
+    if (alias[0] < '0' || alias[0] > '9') return alias;
+  return c.name;
+}
+
+}  // namespace
+
 std::vector<std::string> flags_of(const Scenario& s) {
   std::map<std::string, std::string> defaults;
   for (auto& [name, value] : scenario_text({.task = s.task})) defaults[name] = value;
@@ -22,7 +33,7 @@ std::vector<std::string> flags_of(const Scenario& s) {
     if (name == "memory" && card && card->device.total_bytes == s.device.total_bytes) continue;
     if (name == "memory" && s.device.total_bytes.count() % GiB == 0)
       value = std::to_string(s.device.total_bytes.count() / GiB) + "GiB";
-    if (name == "gpu" && card && !card->aliases.empty()) value = card->aliases.front();
+    if (name == "gpu" && card) value = short_name(*card);
     out.push_back("--" + name);
     if (value != "true") out.push_back(value);
   }
