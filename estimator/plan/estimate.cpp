@@ -9,6 +9,7 @@
 #include "estimator/plan/device_memory.h"
 #include "estimator/plan/estimator.h"
 #include "estimator/plan/owners.h"
+#include "estimator/step/labels.h"
 #include "estimator/step/session.h"
 
 namespace headroom {
@@ -140,6 +141,18 @@ void note_outputs(Estimate& e, const Program& program) {
                            .bound = kept});
 }
 
+/// Inference is taken as a validation loop, whose labels lie on the GPU.
+void note_labels(Estimate& e, const Program& program) {
+  if (e.scenario.training()) return;
+  if (const auto labels = labels_of(program, e.scenario))
+    e.diagnostics.push_back({.code = "labels-assumed",
+                             .severity = Severity::info,
+                             .node = {},
+                             .message = "labels lie on the GPU, " +
+                                        human(bytes_of(labels->dtype, element_count(labels->dims))) +
+                                        ", as in validation; --loss none: there are none"});
+}
+
 /// What the rules still missed on the measured runs (tests/truth/accuracy.md, p95 of each figure's error), over and
 /// above the parts that are named.
 void add_residual(Estimate& e, const Timeline& t, AllocatorBackend backend) {
@@ -238,6 +251,7 @@ Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
     e.diagnostics.insert(e.diagnostics.end(), d->begin(), d->end());
   const DeviceMemory memory = device_memory(scenario.device);
   note_outputs(e, program);
+  note_labels(e, program);
   add_margins(e, memory);
   run_on_device(e, s, memory);
 

@@ -7,6 +7,7 @@
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/step/checkpoint.h"
+#include "estimator/step/labels.h"
 #include "estimator/step/optimizer.h"
 
 namespace headroom {
@@ -160,26 +161,10 @@ void Session::make_batch(const Program& program) {
                        .host = !i.passed,
                        .channels_last = scenario_.channels_last,
                        .name = i.name});
-  if (!scenario_.training()) return;
+  const std::optional<Labels> labels = labels_of(program, scenario_);
+  if (!labels) return;
   if (!target_.valid()) target_ = fresh();
-  const ProgramOutput& out = program.outputs.front();
-  TensorSpec target{.dtype = DType::i64, .category = Category::inputs, .name = "target"};
-  switch (scenario_.loss) {
-    case LossKind::mse:
-      target.dims = out.dims;
-      target.dtype = cast != DType::undefined ? cast : DType::f32;
-      break;
-    case LossKind::cross_entropy:
-    case LossKind::causal_lm:
-      // Class indices: [B, S] of [B, S, V], [B] of [B, C], [B, ...] of [B, C, ...].
-      for (std::size_t i = 0; i < out.dims.size(); ++i)
-        if (i != (out.dims.size() == 3 ? 2u : 1u)) target.dims.push_back(out.dims[i]);
-      break;
-    case LossKind::sum:
-    case LossKind::none:
-      return;
-  }
-  m_.create(target_, target);
+  m_.create(target_, {.dims = labels->dims, .dtype = labels->dtype, .category = Category::inputs, .name = "target"});
 }
 
 void Session::drop_batch() {

@@ -74,8 +74,8 @@ Outputs addmm_of(Shadow& m, const Tensor& bias, const Tensor& left, const Tensor
   if (out->host || out->count() == 0 || left->count() == 0) return {out};
   const Tensor second = gemm_operand(m, right);
   const Tensor first = gemm_operand(m, left);
+  m.use_cublas();  // its handle is asked for first
   if (fuses_bias(bias, right, beta)) m.use_cublaslt();
-  m.use_cublas();
   return {out};
 }
 
