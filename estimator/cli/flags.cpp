@@ -53,6 +53,8 @@ std::vector<std::int64_t> sizes(std::string_view flag, std::string_view text, ch
 
 constexpr auto formats =
     std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
+constexpr auto document_formats = std::to_array<Named<std::string_view>>(
+    {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}, {"latex", "latex"}, {"html", "html"}});
 constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph"},
                                                                 {"shapes", "shapes"},
                                                                 {"program", "program"},
@@ -63,6 +65,31 @@ constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph
 using V = std::string_view;
 
 constexpr auto table = std::to_array<Flag>({
+    {"max", "batch|seq|DIM", "Search",
+     "What is made as large as it fits; default: batch. DIM: resolution, a dimension's name, or "
+     "several that stay equal: H,W", on_fit,
+     [](Options& o, V v) { o.max = v; }},
+    {"global-batch", "N", "Search", "The batch of one optimizer step: says how often to accumulate, or on how many cards",
+     on_fit, [](Options& o, V v) { o.global_batch = positive("global-batch", v); }},
+    {"prices", "FILE.csv", "Search", "Yours: columns gpu and price (of one card for an hour), perhaps currency", on_fit,
+     [](Options& o, V v) { o.prices = v; }},
+    {"over", "AXIS=V,V,...", "Sweep",
+     "An axis: the name of a flag below, or of a dimension, and its values. 4:64 doubles from 4 to 64, 8:64:8 counts by 8; "
+     "a switch is on or off; repeatable",
+     on_sweep, [](Options& o, V v) { o.over.emplace_back(v); }, true},
+    {"metric", "NAME,NAME,...", "Sweep",
+     "What tables show: allocated, reserved, device, margin, weights, gradients, optimizer-state, activations, workspaces, "
+     "fragmentation. Default: of one axis the first three, of several device",
+     on_sweep,
+     [](Options& o, V v) {
+       o.metrics.clear();
+       for (const auto name : split(v, ',')) o.metrics.emplace_back(name);
+     }},
+    {"threads,j", "N", "Output", "Cores to use; default: all", on_fit | on_sweep,
+     [](Options& o, V v) {
+       o.threads = static_cast<std::size_t>(positive("threads", v));
+       if (o.threads > 1024) throw usage_error("--threads: at most 1024");
+     }},
     {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_question,
      [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
     {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_question,
@@ -138,7 +165,10 @@ constexpr auto table = std::to_array<Flag>({
     {"world-size", "N", "Run", "Number of GPUs", on_scenario,
      [](Options& o, V v) { o.scenario.world_size = positive("world-size", v); }},
     {"gpu", "NAME", "Card and software", "The card, by name or alias: `headroom gpus` lists them", on_scenario,
-     [](Options& o, V v) { o.gpu = v; }},
+     [](Options& o, V v) {
+       o.gpu = v;
+       o.gpus.emplace_back(v);
+     }},
     {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
      on_question | on_replay, [](Options& o, V v) { o.memory = v; }},
     {"budget", "20GiB", "Card and software", "Exit 1 when the process takes more: the device figure", on_estimate,
@@ -162,6 +192,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.scenario.profile = v; }},
     {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_advise | on_verify | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
+    {"format", "table|json|csv|md|latex|html", "Output", "Default: table", on_fit | on_sweep,
+     [](Options& o, V v) { o.format = choice("format", v, document_formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},
     {"snapshot", "FILE", "Output", "The predicted run as a PyTorch memory snapshot, for pytorch.org/memory_viz", on_estimate,

@@ -28,6 +28,13 @@ struct Options {
   std::string against;                   ///< inspect --against
   std::vector<std::string> alloc_confs;  ///< replay: every --alloc-conf; estimate takes the last
   std::string snapshot;                  ///< estimate --snapshot
+  std::vector<std::string> gpus;         ///< fit, sweep: every --gpu; others take the last
+  std::vector<std::string> over;         ///< sweep: every --over, "batch=1,2,4:64"
+  std::vector<std::string> metrics;      ///< sweep --metric
+  std::string max;                       ///< fit --max
+  std::int64_t global_batch = 0;         ///< fit --global-batch; 0: not given
+  std::string prices;                    ///< fit --prices
+  std::size_t threads = 0;               ///< 0: one for each core
   std::string torch;                     ///< --torch as given; empty: not given
   std::string runner;                    ///< verify --runner
   std::string suite;                     ///< verify --suite
@@ -52,8 +59,10 @@ enum CommandBit : unsigned {
   on_advise = 1U << 8,
   on_verify = 1U << 9,
   on_man = 1U << 10,
+  on_fit = 1U << 11,
+  on_sweep = 1U << 12,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise;
+inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
 inline constexpr unsigned on_all = ~0U;
 
@@ -80,6 +89,8 @@ struct Flag {
 std::span<const Flag> flags();
 /// Whether the flag of that long name is a knob of the scenario.
 bool sets_scenario(std::string_view name);
+/// The flag of that long name that belongs to a command of `on`; null when there is none.
+const Flag* find_flag(std::string_view name, unsigned on = on_all);
 
 /// Parses the arguments after the program's name. Throws Error(usage) with a suggestion for what is misspelt.
 Options parse(const std::vector<std::string>& arguments);

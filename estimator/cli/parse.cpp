@@ -12,12 +12,6 @@ namespace po = boost::program_options;
 
 std::string_view long_name(const Flag& f) { return f.name.substr(0, f.name.find(',')); }
 
-const Flag* find_flag(std::string_view name) {
-  for (const Flag& f : flags())
-    if (long_name(f) == name) return &f;
-  return nullptr;
-}
-
 po::options_description description_of(const Command& command) {
   po::options_description out;
   for (const Flag& f : flags()) {
@@ -51,6 +45,12 @@ po::options_description description_of(const Command& command) {
 }
 
 }  // namespace
+
+const Flag* find_flag(std::string_view name, unsigned on) {
+  for (const Flag& f : flags())
+    if ((f.on & on) != 0 && long_name(f) == name) return &f;
+  return nullptr;
+}
 
 const Command* find_command(std::string_view name) {
   for (const Command& c : commands())
@@ -113,7 +113,7 @@ Options parse(const std::vector<std::string>& arguments) {
   } catch (const po::error_with_option_name& e) {
     std::string name = e.get_option_name();
     while (name.starts_with('-')) name.erase(0, 1);
-    const Flag* f = find_flag(name);
+    const Flag* f = find_flag(name, command->bit);
     if (f && f->argument.empty()) throw usage_error("--" + name + " takes no value");
     throw usage_error("--" + printable(name) + " wants a value" + (f ? ": " + std::string(f->argument) : ""));
   } catch (const po::error& e) {
@@ -124,7 +124,7 @@ Options parse(const std::vector<std::string>& arguments) {
       o.files.insert(o.files.end(), option.value.begin(), option.value.end());
       continue;
     }
-    const Flag* f = find_flag(option.string_key);
+    const Flag* f = find_flag(option.string_key, command->bit);
     o.given.emplace_back(option.string_key);
     f->set(o, option.value.empty() ? std::string_view() : std::string_view(option.value[0]));
   }

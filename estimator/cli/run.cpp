@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <exception>
 #include <iostream>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "estimator/base/text.h"
 #include "estimator/cli/options.h"
 #include "estimator/cli/output.h"
+#include "estimator/plan/failure.h"
 
 namespace headroom::cli {
 namespace {
@@ -52,16 +51,10 @@ int run(int argc, char** argv) {
   try {
     o = parse({argv + 1, argv + argc});
     return run_checked(o);
-  } catch (const Error& e) {
+  } catch (...) {
+    const Error e = current_failure();
     const bool of_the_file = e.where().empty() && e.code() == Exit::bad_input && !o.files.empty();
     return say(e.code(), e.what(), of_the_file ? o.files[0] : e.where(), e.hint());
-  } catch (const SizeOverflow&) {
-    return say(Exit::bad_input, "a size does not fit into 64 bits", "", "check the dimensions given");
-  } catch (const std::bad_alloc&) {
-    return say(Exit::environment, "this machine ran out of memory", "", "the model or its dimensions are too large");
-  } catch (const std::exception& e) {
-    return say(Exit::internal, std::string("a bug of ours: ") + e.what(), "",
-               "please report it with the command and, if you can, the model without its weights");
   }
 }
 

@@ -41,6 +41,7 @@ std::vector<Card> load() {
     c.device.threads_per_sm = cc == 75 ? 1024 : (cc == 86 || cc == 87 || cc == 89 || cc >= 120) ? 1536 : 2048;
     c.device.generation = row.at("generation");
     c.estimated = row.value("estimated", false);
+    c.usual = row.value("usual", false);
     c.source = row.at("source");
     for (const auto& i : row.value("cloud", nlohmann::json::array()))
       c.cloud.push_back({i.at("provider"), i.at("instance"), i.at("gpus")});

@@ -19,6 +19,7 @@ struct Card {
   std::vector<std::string> aliases;
   Device device;
   bool estimated = false;  ///< total bytes are an estimate, not what CUDA was seen to report
+  bool usual = false;      ///< among those that a question about cards is answered for when none is named
   std::string source;
   std::vector<CloudInstance> cloud;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "estimator/base/text.h"
 #include "estimator/program/scenario_text.h"
 #include "estimator/report/report.h"
 
@@ -99,6 +100,22 @@ std::string scenario_line(const Estimate& e) {
   if (e.scenario.checkpoint != CheckpointKind::none) add("checkpointing " + text["checkpoint"]);
   add("training step");
   return out;
+}
+
+std::string scenario_summary(const Scenario& s, std::span<const std::string> varied) {
+  std::map<std::string, std::string> usual;
+  for (auto& [name, value] : scenario_text(Scenario{})) usual[name] = std::move(value);
+  std::string out;
+  for (const auto& [name, value] : scenario_text(s)) {
+    // Of --dim the dimension's name counts.
+    const std::string about = name == "dim" ? value.substr(0, value.find('=')) : name;
+    const bool always = name == "precision" || (name == "optimizer" && s.training());
+    if (std::find(varied.begin(), varied.end(), about) != varied.end() || name == "task" ||
+        (!always && usual.contains(name) && usual[name] == value))
+      continue;
+    out += (name == "dim" ? value : name + " " + (name == "memory" ? human(s.device.total_bytes) : value)) + ", ";
+  }
+  return out + (s.training() ? "training step" : "inference");
 }
 
 }  // namespace headroom::report

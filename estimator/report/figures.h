@@ -1,6 +1,7 @@
 // What every text report of an estimate shows, in one order.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,5 +46,9 @@ std::string place_line(const RunPlace& p);
 
 /// "batch 8, sequence 512, amp-bf16, adamw foreach, training step".
 std::string scenario_line(const Estimate& e);
+
+/// "batch 8, precision amp-bf16, optimizer adamw, training step": what is not the default, and these; `varied` (names
+/// of flags or dimensions) left out.
+std::string scenario_summary(const Scenario& s, std::span<const std::string> varied);
 
 }  // namespace headroom::report

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "estimator/program/scenario_text.h"
 #include "estimator/report/json_parts.h"
 #include "estimator/report/report.h"
 
@@ -10,18 +9,6 @@ namespace headroom::report {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json scenario_json(const Scenario& s) {
-  ordered_json j = ordered_json::object();
-  for (const auto& [name, value] : scenario_text(s)) {
-    // Repeatable flags are lists.
-    if (name == "dim" || name == "shape" || name == "freeze")
-      j[name].push_back(value);
-    else
-      j[name] = value;
-  }
-  return j;
-}
 
 ordered_json place_json(const RunPlace& p) { return {{"node", p.node}, {"op", p.op}, {"module", p.module}}; }
 

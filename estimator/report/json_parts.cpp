@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "estimator/program/scenario_text.h"
+
 namespace headroom::report {
 namespace {
 
@@ -20,6 +22,37 @@ nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics) {
                     {"message", d.message},
                     {"bound_bytes", d.bound.count()}});
   return list;
+}
+
+nlohmann::ordered_json scenario_json(const Scenario& s) {
+  auto j = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : scenario_text(s)) {
+    // Repeatable flags are lists.
+    if (name == "dim" || name == "shape" || name == "freeze")
+      j[name].push_back(value);
+    else
+      j[name] = value;
+  }
+  return j;
+}
+
+nlohmann::ordered_json peak_json(const Estimate& e) {
+  return {{"allocated_bytes", e.peak_allocated.count()},
+          {"reserved_bytes", e.peak_reserved.count()},
+          {"device_bytes", e.peak_device.count()}};
+}
+
+nlohmann::ordered_json margin_json(const Estimate& e) {
+  return {{"allocated_bytes", e.margin_allocated.count()},
+          {"reserved_bytes", e.margin_reserved.count()},
+          {"device_bytes", e.margin_device.count()}};
+}
+
+nlohmann::ordered_json error_json(const Error& error) {
+  return {{"what", error.what()},
+          {"where", error.where()},
+          {"hint", error.hint()},
+          {"code", static_cast<int>(error.code())}};
 }
 
 std::string json_text(const nlohmann::ordered_json& j) {

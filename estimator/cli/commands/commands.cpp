@@ -11,6 +11,19 @@ constexpr auto table = std::to_array<Command>({
      "  headroom estimate resnet50.onnx --batch 64 --optimizer sgd-momentum --outputs drop\n"
      "  headroom estimate model.onnx --shape x=8x3x512x512 --task infer --format json\n",
      run_estimate},
+    {"fit", on_fit, "MODEL.onnx",
+     "the largest batch (or sequence, or dimension) on each card, or the cards that hold one",
+     "  headroom fit gpt2.onnx --seq 1024 --precision amp-bf16 --gpu rtx4090 --gpu a100\n"
+     "  headroom fit gpt2.onnx --seq 1024 --batch 8                  which cards hold a batch of 8?\n"
+     "  headroom fit gpt2.onnx --max seq --batch 4 --gpu all         the longest sequence, on every card known\n"
+     "  headroom fit gpt2.onnx --seq 1024 --global-batch 512 --prices prices.csv --format html -o cards.html\n",
+     run_fit},
+    {"sweep", on_sweep, "MODEL.onnx", "a table of peaks: any knobs against each other",
+     "  headroom sweep gpt2.onnx --seq 512 --over batch=1,2,4:64\n"
+     "  headroom sweep gpt2.onnx --over batch=8:64 --over seq=256:1024:256 --gpu rtx4090 --precision amp-bf16\n"
+     "  headroom sweep gpt2.onnx --batch 8 --seq 512 --over optimizer=sgd,adamw --over checkpoint=none,blocks \\\n"
+     "      --over precision=fp32,amp-bf16 --format latex -o table.tex\n",
+     run_sweep},
     {"inspect", on_inspect, "MODEL.onnx",
      "print a stage: the graph, its shapes, the eager program, the trace, the timeline",
      "  headroom inspect gpt2.onnx --stage program --batch 1 --seq 16\n"

@@ -22,6 +22,8 @@ int run_advise(const Options& o);
 int run_check(const Options& o);
 int run_diff(const Options& before);
 int run_verify(const Options& o);
+int run_fit(const Options& o);
+int run_sweep(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);
@@ -38,6 +40,8 @@ std::optional<Bytes> budget_of(const Options& o);
 Scenario scenario_of(const Options& o);
 /// Options that are understood but not modelled yet: said as diagnostics, never silently ignored.
 Diagnostics not_modelled_yet(const Scenario& s);
+/// Adds those to `all` that are not there yet.
+void note_not_modelled_yet(const Scenario& s, Diagnostics& all);
 /// --strict: throws Error(not_modelled) for the first thing that had to be bounded.
 void demand_modelled(const Estimate& e);
 

@@ -9,12 +9,12 @@ namespace {
 
 std::string long_name(const Flag& f) { return std::string(f.name.substr(0, f.name.find(','))); }
 
-/// "fp32 bf16" of "fp32|bf16"; empty when the flag has no fixed choices.
+/// "fp32 bf16" of "fp32|bf16|FILE"; empty when the flag has no fixed choices.
 std::string choices(const Flag& f) {
   if (f.argument.find('|') == std::string_view::npos) return {};
   std::string out;
   for (const auto c : split(f.argument, '|'))
-    if (c.find('.') == std::string_view::npos) out += (out.empty() ? "" : " ") + std::string(c);
+    if (c[0] < 'A' || c[0] > 'Z') out += (out.empty() ? "" : " ") + std::string(c);
   return out;
 }
 
@@ -22,6 +22,14 @@ std::string quoted(std::string_view s) {
   std::string out = "'";
   for (const char c : s) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
+}
+
+/// "'fit --format'|'sweep --format'": where bash meets the flag.
+std::string patterns(const Flag& f) {
+  std::string out;
+  for (const Command& c : commands())
+    if (f.on & c.bit) out += (out.empty() ? "" : "|") + quoted(std::string(c.name) + " --" + long_name(f));
+  return out;
 }
 
 std::string bash() {
@@ -35,13 +43,13 @@ std::string bash() {
   }
   for (const Flag& f : flags())
     if (const auto c = choices(f); !c.empty())
-      values += "    --" + long_name(f) + ") COMPREPLY=($(compgen -W " + quoted(c) + " -- \"$word\")); return ;;\n";
+      values += "    " + patterns(f) + ") COMPREPLY=($(compgen -W " + quoted(c) + " -- \"$word\")); return ;;\n";
   return "_headroom() {\n"
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\" options=\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W " +
          quoted(names) +
          " -- \"$word\")); return; fi\n"
-         "  case \"$before\" in\n" +
+         "  case \"${COMP_WORDS[1]} $before\" in\n" +
          values +
          "  esac\n"
          "  case \"${COMP_WORDS[1]}\" in\n" +

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -67,6 +68,12 @@ Diagnostics not_modelled_yet(const Scenario& s) {
   if (s.world_size > 1 && s.parallel == Parallel::none) say("--world-size", "it needs --parallel");
   if (!s.profile.empty()) say("--profile", "the built-in device facts are used");
   return out;
+}
+
+void note_not_modelled_yet(const Scenario& s, Diagnostics& all) {
+  for (Diagnostic& d : not_modelled_yet(s))
+    if (std::none_of(all.begin(), all.end(), [&](const Diagnostic& known) { return known.message == d.message; }))
+      all.push_back(std::move(d));
 }
 
 void demand_modelled(const Estimate& e) {
