@@ -85,11 +85,6 @@ constexpr auto table = std::to_array<Flag>({
        o.metrics.clear();
        for (const auto name : split(v, ',')) o.metrics.emplace_back(name);
      }},
-    {"threads,j", "N", "Output", "Cores to use; default: all", on_fit | on_sweep,
-     [](Options& o, V v) {
-       o.threads = static_cast<std::size_t>(positive("threads", v));
-       if (o.threads > 1024) throw usage_error("--threads: at most 1024");
-     }},
     {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_question,
      [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
     {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_question,
@@ -216,6 +211,11 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
     {"against", "TRACE", "Output", "Beside a recorded step (PyTorch memory snapshot or JSON): the first differences",
      on_inspect, [](Options& o, V v) { o.against = v; }},
+    {"threads,j", "N", "Output", "Cores to use; default: all", on_fit | on_sweep,
+     [](Options& o, V v) {
+       o.threads = static_cast<std::size_t>(positive("threads", v));
+       if (o.threads > 1024) throw usage_error("--threads: at most 1024");
+     }},
     {"help,h", "", "Output", "This text", on_all, [](Options& o, V) { o.help = true; }},
 });
 
