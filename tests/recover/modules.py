@@ -113,3 +113,26 @@ def perceptron():
 
 def recurrent():
     return Recurrent(), (torch.randint(0, 40, (2, 6)),)
+
+
+class Speaker(nn.Module):
+    """A language model whose head is its embedding, or another matrix of the same shape."""
+
+    def __init__(self, tied):
+        super().__init__()
+        self.embed = nn.Embedding(96, 32)
+        self.mix = nn.Linear(32, 32)
+        self.head = nn.Linear(32, 96, bias=False)
+        if tied:
+            self.head.weight = self.embed.weight
+
+    def forward(self, tokens):
+        return self.head(torch.tanh(self.mix(self.embed(tokens))))
+
+
+def tied():
+    return Speaker(True), {"tokens": torch.zeros(2, 6, dtype=torch.long)}
+
+
+def untied():
+    return Speaker(False), {"tokens": torch.zeros(2, 6, dtype=torch.long)}

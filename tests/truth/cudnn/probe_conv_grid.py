@@ -44,7 +44,22 @@ def affordable(task):
     return batch * ci * h * w * e <= LIMIT and batch * co * oh * ow * e <= LIMIT and work <= 3e12
 
 
+def random_line_task(r):
+    """A one-dimensional convolution: of height 1."""
+    c = r.choice(CHANNELS)
+    k = r.choice((1, 2, 3, 3, 3, 5, 7, 9, 10, 11, 15, 25, 31, 41))
+    d = r.choice((1, 1, 1, 2, 4, 8, 16)) if k <= 3 else 1
+    s = r.choice((1, 1, 1, 2, 2, 4, 5)) if d == 1 else 1
+    p = r.choice((d * (k - 1) // 2, d * (k - 1) // 2, 0, d * (k - 1)))
+    ci, co = r.choice(((c, c), (c, c), (c, 2 * c), (2 * c, c), (1, c), (80, c), (c, 1), (c, r.choice(CHANNELS))))
+    w = r.choice((16, 32, 50, 64, 100, 128, 200, 250, 256, 300, 400, 500, 512, 800, 1000, 1024, 1500, 2048, 3000, 4096, 8000, 16000))
+    batch = r.choice(BATCHES) if r.random() < 0.7 else r.randint(1, 64)
+    return [ci, co, [1, k], [1, s], [0, p], [1, d], 1, 1, w, batch, r.choices(DTYPES, (5, 5, 2))[0], False]
+
+
 def random_task(r):
+    if r.random() < 0.12:
+        return random_line_task(r)
     k, s, p, d, _ = r.choices(GEOMETRIES, [g[4] for g in GEOMETRIES])[0]
     c = r.choice(CHANNELS)
     groups = 1
@@ -83,7 +98,7 @@ def tasks(layers, batches):
         for dtype in DTYPES:
             if rest[6] == rest[0] > 1 and not last and dtype != "float16":
                 continue  # PyTorch's own depthwise kernels
-            for batch in (8, 16, 32, 64, 128) if dtype == "float16" else batches or BATCHES:
+            for batch in (8, 16, 32, 64, 128) if dtype == "float16" and not batches else batches or BATCHES:
                 planned.append([*rest, batch, dtype, bool(last)])
     r.shuffle(planned)
     for task in planned:
