@@ -271,8 +271,8 @@ class Lifetimes {
       return drop(readers[0], {depth, When::bound_again, 0, s});
     if (same_statement && !in_list) {
       const bool named = k + 1 == open.size() && is_own_statement(i);
-      return named ? drop(std::max(run.last, last_use), {depth, When::exit, -1, s})
-                   : drop(last_use, {depth, When::read, 0, s});
+      if (named && !binds_what_it_reads(segment)) return drop(run.last, {depth, When::exit, -1, s});
+      return drop(last_use, {depth, named ? When::bound_again : When::read, 0, s});
     }
     std::string_view name = name_of_cast(i, k, readers);
     if (name.empty() && segment.names.empty()) {
@@ -314,6 +314,12 @@ class Lifetimes {
     for (std::size_t i = 0; i <= first && i < run.segments.size(); ++i)
       if (reads_variable(read_part(run.segments[i].source), name)) return it->second = -1;
     return it->second = static_cast<int>(first);
+  }
+
+  /// "x = x * …".
+  static bool binds_what_it_reads(const Segment& segment) {
+    return std::any_of(segment.names.begin(), segment.names.end(),
+                       [&](std::string_view name) { return reads_variable(read_part(segment.source), name); });
   }
 
   /// Whether call i is a cast that an export of another dtype lacks.
