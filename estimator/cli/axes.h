@@ -23,4 +23,7 @@ struct Axis {
 /// `model`'s inputs. Throws Error(usage): unknown names, values that the flag does not take, too many cells.
 std::vector<Axis> axes_of(const Options& o, const Model& model);
 
+/// The question of a sweep over them: every cell with its scenario, or with why that is none.
+Sweep sweep_of(const Options& o, const std::vector<Axis>& axes);
+
 }  // namespace headroom::cli

@@ -53,6 +53,8 @@ std::vector<std::int64_t> sizes(std::string_view flag, std::string_view text, ch
 
 constexpr auto formats =
     std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
+constexpr auto review_formats =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"html", "html"}, {"md", "md"}, {"latex", "latex"}});
 constexpr auto document_formats = std::to_array<Named<std::string_view>>(
     {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}, {"latex", "latex"}, {"html", "html"}});
 constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph"},
@@ -76,7 +78,7 @@ constexpr auto table = std::to_array<Flag>({
     {"over", "AXIS=V,V,...", "Sweep",
      "An axis: the name of a flag below, or of a dimension, and its values. 4:64 doubles from 4 to 64, 8:64:8 counts by 8; "
      "a switch is on or off; repeatable",
-     on_sweep, [](Options& o, V v) { o.over.emplace_back(v); }, true},
+     on_sweep | on_report, [](Options& o, V v) { o.over.emplace_back(v); }, true},
     {"metric", "NAME,NAME,...", "Sweep",
      "What tables show: allocated, reserved, device, margin, weights, gradients, optimizer-state, activations, workspaces, "
      "fragmentation. Default: of one axis the first three, of several device",
@@ -189,6 +191,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
     {"format", "table|json|csv|md|latex|html", "Output", "Default: table", on_fit | on_sweep,
      [](Options& o, V v) { o.format = choice("format", v, document_formats); }},
+    {"format", "html|md|latex", "Output", "Default: what -o ends in (.html, .md, .tex), else html", on_report,
+     [](Options& o, V v) { o.format = choice("format", v, review_formats); }},
     {"output,o", "FILE", "Output", "Write there instead of standard output", on_all & ~on_completions,
      [](Options& o, V v) { o.output = v; }},
     {"snapshot", "FILE", "Output", "The predicted run as a PyTorch memory snapshot, for pytorch.org/memory_viz", on_estimate,
@@ -211,7 +215,7 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.stage = choice("stage", v, stages); }},
     {"against", "TRACE", "Output", "Beside a recorded step (PyTorch memory snapshot or JSON): the first differences",
      on_inspect, [](Options& o, V v) { o.against = v; }},
-    {"threads,j", "N", "Output", "Cores to use; default: all", on_fit | on_sweep,
+    {"threads,j", "N", "Output", "Cores to use; default: all", on_fit | on_sweep | on_report,
      [](Options& o, V v) {
        o.threads = static_cast<std::size_t>(positive("threads", v));
        if (o.threads > 1024) throw usage_error("--threads: at most 1024");

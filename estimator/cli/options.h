@@ -61,8 +61,9 @@ enum CommandBit : unsigned {
   on_man = 1U << 10,
   on_fit = 1U << 11,
   on_sweep = 1U << 12,
+  on_report = 1U << 13,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep;
+inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
 inline constexpr unsigned on_all = ~0U;
 

@@ -40,9 +40,14 @@ struct GridDocument {
 /// In the terminal's width: what is wider is cut into blocks of columns, each with the keys again.
 std::string grid_table(const GridDocument& document, const TableStyle& style);
 std::string grid_markdown(const GridDocument& document);
+std::string grid_markdown(const Grid& grid);
 /// A `table` for each grid; needs booktabs.
 std::string grid_latex(const GridDocument& document);
+/// The tabular alone.
+std::string grid_latex(const Grid& grid);
 /// One file without scripts, and without anything from elsewhere.
 std::string grid_html(const GridDocument& document);
+/// A figure of that page.
+std::string grid_html(const Grid& grid);
 
 }  // namespace headroom::report

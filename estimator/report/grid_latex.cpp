@@ -21,29 +21,33 @@ std::string across_row(const Grid& g, std::size_t keys) {
 
 }  // namespace
 
+std::string grid_latex(const Grid& g) {
+  const auto keys =
+      static_cast<std::size_t>(std::count_if(g.columns.begin(), g.columns.end(), [](const auto& c) { return c.key; }));
+  std::string out = "\\begin{tabular}{";
+  for (const GridColumn& c : g.columns) out += c.number ? 'r' : 'l';
+  out += "}\n\\toprule\n";
+  if (!g.across.empty() && g.columns.size() > keys) out += across_row(g, keys);
+  const auto line = [&out](const auto& cells, const auto& text_of) {
+    for (std::size_t i = 0; i < cells.size(); ++i) out += (i ? " & " : "") + text_of(cells[i]);
+    out += " \\\\\n";
+  };
+  line(g.columns, [](const GridColumn& c) { return latex_text(c.heading); });
+  out += "\\midrule\n";
+  // A row that began with [ would be taken for the argument of the \\ before it.
+  for (const auto& row : g.rows)
+    line(row, [](const GridCell& c) { return (c.text.starts_with('[') ? "{}" : "") + cell_text(c); });
+  return out + "\\bottomrule\n\\end{tabular}\n";
+}
+
 std::string grid_latex(const GridDocument& d) {
   std::string out = "% \\usepackage{booktabs}\n";
   for (const Grid& g : d.grids) {
-    const auto keys = static_cast<std::size_t>(
-        std::count_if(g.columns.begin(), g.columns.end(), [](const auto& c) { return c.key; }));
     out += "\\begin{table}\n\\centering\n\\caption{" + latex_text(d.title);
     for (const std::string& part : {d.subtitle, g.title})
       if (!part.empty()) out += ". " + latex_text(part);
     for (const std::string& n : d.notes) out += ". " + latex_text(n);
-    out += "}\n\\begin{tabular}{";
-    for (const GridColumn& c : g.columns) out += c.number ? 'r' : 'l';
-    out += "}\n\\toprule\n";
-    if (!g.across.empty() && g.columns.size() > keys) out += across_row(g, keys);
-    const auto line = [&out](const auto& cells, const auto& text_of) {
-      for (std::size_t i = 0; i < cells.size(); ++i) out += (i ? " & " : "") + text_of(cells[i]);
-      out += " \\\\\n";
-    };
-    line(g.columns, [](const GridColumn& c) { return latex_text(c.heading); });
-    out += "\\midrule\n";
-    // A row that began with [ would be taken for the argument of the \\ before it.
-    for (const auto& row : g.rows)
-      line(row, [](const GridCell& c) { return (c.text.starts_with('[') ? "{}" : "") + cell_text(c); });
-    out += "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+    out += "}\n" + grid_latex(g) + "\\end{table}\n";
   }
   return out;
 }

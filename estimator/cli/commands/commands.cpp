@@ -38,6 +38,10 @@ constexpr auto table = std::to_array<Command>({
      "  headroom advise gpt2.onnx --batch 16 --seq 1024 --gpu rtx4090\n"
      "  headroom advise gpt2.onnx --batch 16 --seq 1024 --memory 16GiB --format json\n",
      run_advise},
+    {"report", on_report, "MODEL.onnx", "one document for a design review: figures, timeline, sizes, cards, advice",
+     "  headroom report gpt2.onnx --batch 8 --seq 1024 --gpu rtx4090 -o gpt2.html\n"
+     "  headroom report gpt2.onnx --batch 8 --seq 1024 --gpu rtx4090 -o gpt2.tex\n",
+     run_report},
     {"check", on_check, "[headroom.toml]", "hold the scenarios of a repository to their budgets and cards",
      "  headroom check\n"
      "  headroom check ci/ --format md\n",

@@ -28,11 +28,15 @@ int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);
 int run_man(const Options& o);
+int run_report(const Options& o);
 
 /// The one file that the command is about. `what` and `example` are for the message. Throws Error(usage) when there is
 /// none or more, or when a result would be written over it.
 const std::string& one_file(const Options& o, std::string_view what, std::string_view example);
 const std::string& model_file(const Options& o);
+/// The cards that are asked about: those named, `all`, or else the usual ones by size; --memory alone is one without a
+/// name, and with names the part of each that is yours.
+std::vector<Device> devices_of(const Options& o);
 /// --memory, --budget. Throw Error(usage) when it is no size.
 std::optional<Bytes> memory_of(const Options& o);
 std::optional<Bytes> budget_of(const Options& o);

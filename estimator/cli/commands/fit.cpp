@@ -12,10 +12,7 @@
 #include "estimator/report/fit_report.h"
 
 namespace headroom::cli {
-namespace {
 
-/// The cards that are asked about: those named, `all`, or else the usual ones by size; --memory alone is one without a
-/// name, and with names the part of each that is yours.
 std::vector<Device> devices_of(const Options& o) {
   std::vector<Device> out;
   const auto memory = memory_of(o);
@@ -42,6 +39,8 @@ std::vector<Device> devices_of(const Options& o) {
   if (out.empty()) add_where([](const Card& c) { return c.usual; });
   return out;
 }
+
+namespace {
 
 FitQuestion question_of(const Options& o) {
   FitQuestion q;

@@ -37,7 +37,8 @@ std::vector<const Metric*> metrics_of(const Options& o, std::size_t axes) {
   return out;
 }
 
-/// The question: every cell with its scenario, or with why that is none.
+}  // namespace
+
 Sweep sweep_of(const Options& o, const std::vector<Axis>& axes) {
   Sweep sweep;
   sweep.base = o.scenario;
@@ -63,8 +64,6 @@ Sweep sweep_of(const Options& o, const std::vector<Axis>& axes) {
   }
   return sweep;
 }
-
-}  // namespace
 
 int run_sweep(const Options& o) {
   const std::string& file = model_file(o);
