@@ -28,9 +28,7 @@ struct Entry {
 
 Entry parse_entry(std::string_view message) {
   Entry entry;
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(onnx::StringStringEntryProto::kKeyFieldNumber):
         entry.key = field.bytes;
@@ -138,9 +136,7 @@ void add_packed_integers(std::string_view bytes, Gathered<std::int64_t>& to) {
 ModelDraft Parser::model(std::string_view message) {
   using Proto = onnx::ModelProto;
   ModelDraft draft(&context_.heap);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case varint_field(Proto::kIrVersionFieldNumber):
         draft.ir_version = field.integer();
@@ -180,9 +176,7 @@ const GraphDraft* Parser::graph(std::string_view message, int depth) {
   Gathered initializers(initializers_);
   Gathered inputs(graph_inputs_);
   Gathered outputs(graph_outputs_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(Proto::kNodeFieldNumber):
         nodes.add(node(field.bytes, depth));
@@ -221,9 +215,7 @@ const NodeDraft* Parser::node(std::string_view message, int depth) {
   Gathered outputs(outputs_);
   Gathered attributes(attributes_);
   Gathered deferred(deferred_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(Proto::kInputFieldNumber):
         inputs.add(symbol(field.bytes));
@@ -285,9 +277,7 @@ void Parser::attribute(std::string_view message, int depth, Gathered<Attribute>&
   Gathered texts(texts_);
   Gathered tensors(tensors_);
   Gathered graphs(graphs_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(Proto::kNameFieldNumber):
         draft.name = text(field.bytes);
@@ -376,9 +366,7 @@ FunctionDraft Parser::function(std::string_view message) {
   Gathered outputs(outputs_);
   Gathered defaults(attributes_);
   Gathered deferred(deferred_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(Proto::kNameFieldNumber):
         draft.name = text(field.bytes);
@@ -417,9 +405,7 @@ FunctionDraft Parser::function(std::string_view message) {
 
 OpsetImport Parser::opset(std::string_view message) {
   OpsetImport import;
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(onnx::OperatorSetIdProto::kDomainFieldNumber):
         import.domain = standard_domain_as_empty(text(field.bytes));
@@ -437,9 +423,7 @@ OpsetImport Parser::opset(std::string_view message) {
 ValueDraft Parser::value_info(std::string_view message) {
   ValueDraft draft;
   std::string_view name;
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case bytes_field(onnx::ValueInfoProto::kNameFieldNumber):
         name = field.bytes;
@@ -474,9 +458,7 @@ DeclaredType Parser::declared_type(std::string_view message) {
   };
   std::string_view inner = message;
   while (inner.data() != nullptr) {
-    Wire wire(std::exchange(inner, {}));
-    Field field;
-    while (wire.next(field)) {
+    for (const Field& field : Fields(std::exchange(inner, {}))) {
       switch (field.key) {
         case bytes_field(Proto::kTensorTypeFieldNumber):
           found(Kind::tensor);
@@ -491,8 +473,8 @@ DeclaredType Parser::declared_type(std::string_view message) {
           found(field.key == bytes_field(Proto::kSequenceTypeFieldNumber) ? Kind::sequence : Kind::optional);
           static_assert(int{onnx::TypeProto_Sequence::kElemTypeFieldNumber} ==
                         onnx::TypeProto_Optional::kElemTypeFieldNumber);
-          for (Wire element(field.bytes); element.next(field);)
-            if (field.key == bytes_field(onnx::TypeProto_Sequence::kElemTypeFieldNumber)) inner = field.bytes;
+          for (const Field& element : Fields(field.bytes))
+            if (element.key == bytes_field(onnx::TypeProto_Sequence::kElemTypeFieldNumber)) inner = element.bytes;
           break;
         case bytes_field(Proto::kMapTypeFieldNumber):
           found(Kind::map);
@@ -509,9 +491,7 @@ void Parser::tensor_type(std::string_view message, DeclaredType& type) {
   using Proto = onnx::TypeProto_Tensor;
   static_assert(int{Proto::kElemTypeFieldNumber} == onnx::TypeProto_SparseTensor::kElemTypeFieldNumber &&
                 int{Proto::kShapeFieldNumber} == onnx::TypeProto_SparseTensor::kShapeFieldNumber);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case varint_field(Proto::kElemTypeFieldNumber):
         type.dtype = field.number == 0 ? DType::undefined : dtype(field.number, {});
@@ -519,8 +499,8 @@ void Parser::tensor_type(std::string_view message, DeclaredType& type) {
       case bytes_field(Proto::kShapeFieldNumber): {
         type.has_shape = true;
         Gathered dims(dims_);
-        for (Wire shape(field.bytes); shape.next(field);)
-          if (field.key == bytes_field(onnx::TensorShapeProto::kDimFieldNumber)) dims.add(dimension(field.bytes));
+        for (const Field& dim : Fields(field.bytes))
+          if (dim.key == bytes_field(onnx::TensorShapeProto::kDimFieldNumber)) dims.add(dimension(dim.bytes));
         type.dims = dims.kept_in(context_.kept);
         break;
       }
@@ -534,9 +514,7 @@ void Parser::tensor_type(std::string_view message, DeclaredType& type) {
 Dim Parser::dimension(std::string_view message) {
   using Proto = onnx::TensorShapeProto_Dimension;
   Dim dim;
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case varint_field(Proto::kDimValueFieldNumber):
         dim = {field.integer(), {}};
@@ -559,9 +537,7 @@ TensorData Parser::tensor(std::string_view message) {
   bool has_typed_fields = false;
   bool is_external = false;
   Gathered dims(integers_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case varint_field(Proto::kDimsFieldNumber):
         dims.add(field.integer());
@@ -659,9 +635,7 @@ InitializerDraft Parser::sparse_initializer(std::string_view message) {
   TensorData& dense = draft.initializer.tensor;
   draft.initializer.sparse = true;
   Gathered dims(integers_);
-  Wire wire(message);
-  Field field;
-  while (wire.next(field)) {
+  for (const Field& field : Fields(message)) {
     switch (field.key) {
       case varint_field(Proto::kDimsFieldNumber):
         dims.add(field.integer());

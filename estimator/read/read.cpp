@@ -76,6 +76,8 @@ class ModelBuilder {
     return build(std::move(storage), path, limits);
   }
 
+  static ExternalData& external_data_of(const Model& model) { return model.storage_->external; }
+
   static Model from_memory(std::string_view bytes, const std::filesystem::path& path, const ReadLimits& limits) {
     auto storage = std::make_unique<Model::Storage>();
     storage->bytes = bytes;
@@ -127,6 +129,8 @@ class ModelBuilder {
     for (const OpsetImport& import : draft.opsets) model.opsets.emplace_back(import.domain, import.version);
   }
 };
+
+ExternalData& external_data_of(const Model& model) { return ModelBuilder::external_data_of(model); }
 
 Model::Model() = default;
 Model::Model(Model&&) noexcept = default;

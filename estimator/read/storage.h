@@ -6,6 +6,7 @@
 
 #include "estimator/base/bytes.h"
 #include "estimator/read/arena.h"
+#include "estimator/read/external_data.h"
 #include "estimator/read/graph.h"
 #include "estimator/read/mapped_file.h"
 
@@ -19,6 +20,7 @@ struct Model::Storage {
   std::string_view bytes;
   CountedMemory heap{static_cast<std::size_t>(memory_limit)};
   Arena arena{std::size_t{1} << 16, &heap};
+  ExternalData external;
 };
 
 }  // namespace headroom

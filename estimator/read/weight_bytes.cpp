@@ -9,6 +9,7 @@
 
 #include "estimator/base/bytes.h"
 #include "estimator/read/descriptor.h"
+#include "estimator/read/external_data.h"
 #include "estimator/read/graph.h"
 
 namespace headroom {
@@ -40,10 +41,18 @@ std::optional<fs::path> resolved(const fs::path& model, const fs::path& location
   return std::nullopt;
 }
 
-std::vector<std::byte> read_at(const fs::path& path, std::int64_t offset, std::int64_t count) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+/// An invalid one when `location` may not be read.
+Descriptor opened(const fs::path& model, std::string_view location) {
+  const auto path = resolved(model, location);
+  if (!path) return Descriptor(-1);
+  Descriptor file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat status {};
-  if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return Descriptor(-1);
+  return file;
+}
+
+std::vector<std::byte> read_at(const Descriptor& file, std::int64_t offset, std::int64_t count) {
+  if (!file.valid()) return {};
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -57,6 +66,14 @@ std::vector<std::byte> read_at(const fs::path& path, std::int64_t offset, std::i
 
 }  // namespace
 
+const Descriptor& ExternalData::file(const fs::path& model, std::string_view location) {
+  if (location_ != location || !file_) {
+    location_ = location;
+    file_.emplace(opened(model, location));
+  }
+  return *file_;
+}
+
 std::vector<std::byte> weight_bytes(const Model& model, const TensorData& tensor, std::int64_t offset,
                                     std::int64_t count) {
   using Where = TensorData::Where;
@@ -69,10 +86,9 @@ std::vector<std::byte> weight_bytes(const Model& model, const TensorData& tensor
   }
   if (tensor.where != Where::external || tensor.offset < 0) return {};
   if (tensor.length >= 0 && (offset > tensor.length || count > tensor.length - offset)) return {};
-  const auto path = resolved(model.path, tensor.location);
   std::int64_t at = 0;
-  if (!path || __builtin_add_overflow(tensor.offset, offset, &at)) return {};
-  return read_at(*path, at, count);
+  if (__builtin_add_overflow(tensor.offset, offset, &at)) return {};
+  return read_at(external_data_of(model).file(model.path, tensor.location), at, count);
 }
 
 }  // namespace headroom

@@ -14,16 +14,6 @@ std::uint64_t Wire::long_varint() {
   throw WireError{begin, "a number is longer than ten bytes"};
 }
 
-std::string_view Wire::bytes() {
-  const char* begin = at_;
-  const std::uint64_t size = varint();
-  if (size > static_cast<std::uint64_t>(end_ - at_))
-    throw WireError{begin, "a field is longer than what is left of the message around it"};
-  const std::string_view content(at_, static_cast<std::size_t>(size));
-  at_ += size;
-  return content;
-}
-
 void Wire::skip_group(std::uint64_t key) {
   constexpr std::size_t max_depth = 64;
   std::array<std::uint64_t, max_depth> open{};

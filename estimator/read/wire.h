@@ -78,6 +78,12 @@ class Wire {
   bool done() const { return at_ == end_; }
   std::uint64_t varint() {
     if (at_ != end_ && static_cast<unsigned char>(*at_) < 0x80) return static_cast<unsigned char>(*at_++);
+    if (end_ - at_ >= 2 && static_cast<unsigned char>(at_[1]) < 0x80) {
+      const std::uint64_t value =
+          (static_cast<unsigned char>(at_[0]) & 0x7Fu) | std::uint64_t{static_cast<unsigned char>(at_[1])} << 7;
+      at_ += 2;
+      return value;
+    }
     return long_varint();
   }
   template <class T>
@@ -91,11 +97,44 @@ class Wire {
 
  private:
   std::uint64_t long_varint();
-  std::string_view bytes();
+  std::string_view bytes() {
+    const char* const begin = at_;
+    const std::uint64_t size = varint();
+    if (size > static_cast<std::uint64_t>(end_ - at_))
+      throw WireError{begin, "a field is longer than what is left of the message around it"};
+    const std::string_view content(at_, static_cast<std::size_t>(size));
+    at_ += size;
+    return content;
+  }
   void skip_group(std::uint64_t key);
 
   const char* at_;
   const char* end_;
+};
+
+/// The fields of one message: `for (const Field& field : Fields(message))`. Throws WireError.
+class Fields {
+ public:
+  explicit Fields(std::string_view message) : wire_(message) {}
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(Wire& wire) : wire_(wire) {}
+    const Field& operator*() const { return field_; }
+    Iterator& operator++() { return *this; }
+    /// Reads: the one place where a loop does, so that the walk is inlined into it.
+    bool operator!=(End) { return wire_.next(field_); }
+
+   private:
+    Wire& wire_;
+    Field field_;
+  };
+  Iterator begin() { return Iterator(wire_); }
+  End end() const { return {}; }
+
+ private:
+  Wire wire_;
 };
 
 }  // namespace headroom

@@ -1,15 +1,15 @@
 #include "estimator/recover/casts.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace headroom::recovery {
 
 namespace {
 
 bool contains_ignoring_case(std::string_view text, std::string_view lower_word) {
+  // The bit tells the cases of a letter.
   const auto it = std::search(text.begin(), text.end(), lower_word.begin(), lower_word.end(),
-                              [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+                              [](char a, char b) { return (a | 0x20) == b; });
   return it != text.end();
 }
 

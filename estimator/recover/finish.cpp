@@ -71,6 +71,7 @@ void number_slots(Recovery& r) {
 
   std::vector<SlotId> number(p.slot_count());
   std::vector<std::string> names;
+  names.reserve(p.slot_count());
   const auto give = [&](SlotId s) {
     if (!s.valid() || number[s.at()].valid()) return;
     number[s.at()] = SlotId(names.size());

@@ -41,7 +41,8 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   if (!c.result_.valid()) return std::nullopt;
 
   for (const NodeIndex n : group.nodes)
-    for (const ValueId v : g.inputs(n)) {
+    for (const ValueId input : g.node(n).inputs) {
+      const ValueId v = g.resolve(input);
       if (!v.valid() || r.is_host(v) || inside(g.producer(v)) || g.is_stored(v)) continue;
       if (std::find(c.data_.begin(), c.data_.end(), v) == c.data_.end()) c.data_.push_back(v);
     }
@@ -52,8 +53,8 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
 
   std::vector<std::string_view> tensors, unknown;
   for (const std::string_view name : references) {
-    if (is_module_tensor(name) && !g.named(name).valid()) continue;
     ValueId v = g.named(name);
+    if (!v.valid() && is_module_tensor(name)) continue;
     if (!v.valid())
       if (const FxGroup* other = r.origins.group_named(name); other && other != &group && other->last != no_node)
         v = g.output(other->last);

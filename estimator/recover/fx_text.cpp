@@ -36,9 +36,8 @@ class Parser {
     out.kind = FxArg::Kind::list;
     while (true) {
       if (take(end)) return true;
-      FxArg item;
-      if (!value(item, depth + 1)) return false;
-      out.items.push_back(std::move(item));
+      if (out.items.empty()) out.items.reserve(4);
+      if (!value(out.items.emplace_back(), depth + 1)) return false;
       if (!take(',') && !peek(end)) return false;
     }
   }
@@ -139,7 +138,7 @@ std::optional<FxNode> parse_fx_node(std::string_view text) {
   FxNode node;
   node.name = fx_name(text);
   constexpr std::string_view target = "call_function[target=";
-  const std::size_t at = text.find(target);
+  const std::size_t at = text.find(target, node.name.size());
   if (node.name.empty() || at == std::string_view::npos) return std::nullopt;
   const std::size_t from = at + target.size();
   const std::size_t end = text.find("](", from);

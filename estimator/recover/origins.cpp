@@ -16,9 +16,10 @@ struct Innermost {
 };
 
 Innermost last_but_one(std::string_view list) {
-  const auto quote_before = [&](std::size_t end) -> std::size_t {
-    const std::size_t q = end ? list.find_last_of("'\"", end - 1) : std::string_view::npos;
-    return q;
+  const auto quote_before = [&](std::size_t end) {
+    while (end > 0)
+      if (const char c = list[--end]; c == '\'' || c == '"') return end;
+    return std::string_view::npos;
   };
   const std::size_t last_end = quote_before(list.size());
   if (last_end == std::string_view::npos) return {};

@@ -22,6 +22,14 @@ bool has_no_dropout(std::string_view classes) {
          classes.find("timm.") != std::string_view::npos;
 }
 
+bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"); }
+
+bool reads_clone(const FxNode& fx) {
+  return std::any_of(fx.args.begin(), fx.args.end(), [](const FxArg& a) {
+    return is_clone(a) || std::any_of(a.items.begin(), a.items.end(), is_clone);
+  });
+}
+
 }  // namespace
 
 void plan_removed_dropouts(Recovery& r) {
@@ -32,10 +40,11 @@ void plan_removed_dropouts(Recovery& r) {
     // There the clone is reshape's copy, or the one of a packed projection.
     if (group.opaque || group.fx.target.starts_with("aten._unsafe_view") || group.fx.target.starts_with("aten.select"))
       continue;
+    if (!reads_clone(group.fx)) continue;
     const auto c = FxCall::resolve(r, group);
     if (!c) continue;
     const auto look = [&](const FxArg& a) {
-      if (!a.is_reference() || !a.text.starts_with("clone") || !c->was_paired(a.text)) return;
+      if (!is_clone(a) || !c->was_paired(a.text)) return;
       const ValueId v = c->value(a.text);
       const NodeIndex maker = r.graph.producer(v), reader = group.last;
       if (maker == no_node || has_no_dropout(r.origins.class_hierarchy(maker)) ||

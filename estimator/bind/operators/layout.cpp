@@ -28,10 +28,10 @@ Dims resolved_target(const NodeShaper& op, const Dims& from, const Dims& target,
       op.require(i < from.size(), "the target copies a dimension that the input does not have");
       result[i] = from[i];
     } else if (result[i] == -1) {
-      op.require(!rest, "the target " + text_of(target) + " has more than one -1");
+      if (rest) op.fail("the target " + text_of(target) + " has more than one -1");
       rest = i;
     } else {
-      op.require(result[i] >= 0, "the target " + text_of(target) + " has a negative dimension");
+      if (result[i] < 0) op.fail("the target " + text_of(target) + " has a negative dimension");
     }
   }
   if (!rest) return result;
@@ -81,8 +81,8 @@ void squeeze(const NodeShaper& op) {
   if (given)
     for (const auto a : op.axes(*given, d.size())) {
       const auto i = static_cast<std::size_t>(a);
-      op.require(d[i] == 1 || op.tensor(0).upper_bound,
-                 "dimension " + std::to_string(a) + " is " + std::to_string(d[i]) + ", not 1");
+      if (d[i] != 1 && !op.tensor(0).upper_bound)
+        op.fail("dimension " + std::to_string(a) + " is " + std::to_string(d[i]) + ", not 1");
       gone[i] = true;
     }
   else
@@ -111,8 +111,9 @@ void transpose(const NodeShaper& op) {
   const Dims& d = op.dims(0);
   Dims perm;
   if (const auto given = op.node().integers("perm"); !given.empty()) {
-    op.require(given.size() == d.size(), "perm has " + std::to_string(given.size()) + " axes for a tensor of " +
-                                             std::to_string(d.size()) + " dimensions");
+    if (given.size() != d.size())
+      op.fail("perm has " + std::to_string(given.size()) + " axes for a tensor of " + std::to_string(d.size()) +
+              " dimensions");
     perm = op.axes(given, d.size());
   } else {
     for (std::size_t i = d.size(); i-- > 0;) perm.push_back(static_cast<std::int64_t>(i));

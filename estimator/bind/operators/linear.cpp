@@ -32,7 +32,7 @@ void gemm(const NodeShaper& op) {
   const bool ta = op.node().integer("transA", 0) != 0, tb = op.node().integer("transB", 0) != 0;
   op.same_size(a[ta ? 0 : 1], b[tb ? 1 : 0], "the inner sizes");
   const Dims result = {a[ta ? 1 : 0], b[tb ? 0 : 1]};
-  if (op.has(2)) op.require(op.broadcast(result, op.dims(2)) == result, "C does not broadcast to " + text_of(result));
+  if (op.has(2) && op.broadcast(result, op.dims(2)) != result) op.fail("C does not broadcast to " + text_of(result));
   op.set(0, op.dtype(0), result);
 }
 
