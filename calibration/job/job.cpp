@@ -137,6 +137,18 @@ Json json_of(const Program& p) {
   return j;
 }
 
+Dims dims_of(const Json& j) {
+  Dims out;
+  for (const Json& n : j) out.push_back(n.get<std::int64_t>());
+  return out;
+}
+
+DType dtype_of(const Json& j) {
+  const DType t = dtype_named(j.get_ref<const std::string&>());
+  if (t == DType::undefined) throw bad_input("the job has an unknown dtype: " + j.dump());
+  return t;
+}
+
 /// Reads a program, with every index checked.
 class ProgramReader {
  public:
@@ -152,8 +164,8 @@ class ProgramReader {
       Parameter& one = p.parameters.emplace_back();
       one.slot = slot(q.at("slot"));
       q.at("name").get_to(one.name);
-      one.dims = dims(q.at("dims"));
-      one.dtype = dtype(q.at("dtype"));
+      one.dims = dims_of(q.at("dims"));
+      one.dtype = dtype_of(q.at("dtype"));
       q.at("buffer").get_to(one.buffer);
       q.at("trainable").get_to(one.trainable);
       q.at("also").get_to(one.also_named);
@@ -161,14 +173,14 @@ class ProgramReader {
     for (const Json& i : list("inputs"))
       p.inputs.push_back({.slot = slot(i.at("slot")),
                           .name = i.at("name"),
-                          .dims = dims(i.at("dims")),
-                          .dtype = dtype(i.at("dtype")),
+                          .dims = dims_of(i.at("dims")),
+                          .dtype = dtype_of(i.at("dtype")),
                           .passed = i.at("passed")});
     for (const Json& o : list("outputs"))
       p.outputs.push_back({.slot = slot(o.at("slot")),
                            .name = o.at("name"),
-                           .dims = dims(o.at("dims")),
-                           .dtype = dtype(o.at("dtype"))});
+                           .dims = dims_of(o.at("dims")),
+                           .dtype = dtype_of(o.at("dtype"))});
     for (const Json& c : list("calls")) p.calls.push_back(call(c, p));
     if (p.outputs.empty()) throw bad_input("the job's program has no output");
     return p;
@@ -192,28 +204,18 @@ class ProgramReader {
     for (const Json& s : j) out.push_back(slot(s));
     return out;
   }
-  static Dims dims(const Json& j) {
-    Dims out;
-    for (const Json& n : j) out.push_back(n.get<std::int64_t>());
-    return out;
-  }
-  static DType dtype(const Json& j) {
-    const DType t = dtype_named(j.get_ref<const std::string&>());
-    if (t == DType::undefined) throw bad_input("the job has an unknown dtype: " + j.dump());
-    return t;
-  }
   Arg argument(const Json& j) const {
     if (j.is_null()) return None{};
     if (j.is_boolean()) return j.get<bool>();
     if (j.is_number_integer()) return j.get<std::int64_t>();
     if (j.is_number()) return j.get<double>();
     if (j.is_string()) return Text{j};
-    if (j.is_array()) return dims(j);
+    if (j.is_array()) return dims_of(j);
     if (j.empty()) return Unset{};
     const auto& [key, value] = *j.items().begin();
     if (key == "slot") return slot(value);
     if (key == "slots") return slots(value);
-    if (key == "dtype") return dtype(value);
+    if (key == "dtype") return dtype_of(value);
     if (key == "dtype_of") return DTypeOf{slot(value)};
     if (key == "number") {
       constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -243,6 +245,30 @@ Json json_of(const std::vector<std::optional<Dims>>& shapes) {
   return j;
 }
 
+Json json_of(const ConvProbe& p) {
+  return {p.in_channels,       p.out_channels, json_of(p.kernel), json_of(p.stride), json_of(p.padding),
+          json_of(p.dilation), p.groups,       json_of(p.input),  p.batch,           std::string(name_of(p.dtype)),
+          p.channels_last};
+}
+
+ConvProbe probe_of(const Json& j) {
+  ConvProbe p;
+  p.in_channels = j.at(0);
+  p.out_channels = j.at(1);
+  p.kernel = dims_of(j.at(2));
+  p.stride = dims_of(j.at(3));
+  p.padding = dims_of(j.at(4));
+  p.dilation = dims_of(j.at(5));
+  p.groups = j.at(6);
+  p.input = dims_of(j.at(7));
+  p.batch = j.at(8);
+  p.dtype = dtype_of(j.at(9));
+  p.channels_last = j.at(10);
+  if (p.groups < 1 || p.kernel.size() != 2 || p.input.size() != 2)
+    throw bad_input("the job has no such convolution: " + j.dump());
+  return p;
+}
+
 }  // namespace
 
 std::string job_text(const Job& job) {
@@ -255,8 +281,10 @@ std::string job_text(const Job& job) {
          {"check", job.check},
          {"values", job.values},
          {"results", job.results},
+         {"seconds", job.seconds},
          {"scenario", json_of(job.scenario)},
          {"order", job.order}};
+  for (const ConvProbe& p : job.convolutions) j["convolutions"].push_back(json_of(p));
   for (const auto& p : job.programs) j["programs"].push_back(json_of(*p));
   for (const auto& s : job.shapes) j["shapes"].push_back(json_of(s));
   return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -276,6 +304,11 @@ Job read_job(std::string_view text) {
     j.at("check").get_to(job.check);
     j.at("values").get_to(job.values);
     j.at("results").get_to(job.results);
+    j.at("seconds").get_to(job.seconds);
+    if (const auto convolutions = j.find("convolutions"); convolutions != j.end()) {
+      for (const Json& p : *convolutions) job.convolutions.push_back(probe_of(p));
+      return job;
+    }
     job.scenario = scenario_of(j.at("scenario"));
     for (const Json& p : j.at("programs"))
       job.programs.push_back(std::make_shared<const Program>(ProgramReader(p).read()));
@@ -288,9 +321,7 @@ Job read_job(std::string_view text) {
         auto& out = job.shapes.emplace_back();
         for (const Json& s : of_program) {
           auto& one = out.emplace_back();
-          if (s.is_null()) continue;
-          one.emplace();
-          for (const Json& n : s) one->push_back(n.get<std::int64_t>());
+          if (!s.is_null()) one = dims_of(s);
         }
       }
     return job;

@@ -15,6 +15,14 @@
 
 namespace headroom {
 
+/// A direct two-dimensional convolution whose workspaces are asked for.
+struct ConvProbe {
+  std::int64_t in_channels = 0, out_channels = 0, groups = 1, batch = 0;
+  Dims kernel, stride, padding, dilation, input;
+  DType dtype = DType::f32;
+  bool channels_last = false;
+};
+
 struct Job {
   std::string device = "cuda";  ///< "cpu": figures of another allocator, for tests of everything else
   int steps = 3;
@@ -25,6 +33,9 @@ struct Job {
   std::string values;    ///< safetensors file with parameters, buffers and inputs by name; "": random
   std::string results;   ///< safetensors file to write the last step's outputs to; "": none
   Scenario scenario;     ///< only what the step reads
+  /// Measured instead of programs, one after another, until `seconds` are over.
+  std::vector<ConvProbe> convolutions;
+  double seconds = 0;
   std::vector<std::shared_ptr<const Program>> programs;
   std::vector<std::size_t> order;  ///< program of step i: order[i % order.size()]
   /// By program and slot: the sizes that binding gave the value; nullopt where it is not one of the file's.

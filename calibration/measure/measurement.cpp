@@ -38,6 +38,8 @@ class Reader {
       m_.phases.push_back(phase(j));
     else if (event == "memory")
       memory(j);
+    else if (event == "convolution")
+      convolution(j);
     else if (event == "end")
       end(j);
   }
@@ -74,11 +76,19 @@ class Reader {
     if (action != "alloc" && action != "free") return;
     m_.events.push_back({.alloc = action == "alloc",
                          .bytes = j.at("bytes"),
+                         .address = j.at("address"),
                          .step = j.at("step"),
                          .phase = phase_named(j.at("phase")),
                          .op = j.at("op"),
                          .site = j.at("site"),
                          .module = j.at("module")});
+  }
+  void convolution(const Json& j) {
+    auto& [index, bytes] = m_.convolutions.emplace_back();
+    j.at("index").get_to(index);
+    const Json& workspaces = j.at("workspaces");
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      if (!workspaces.at(i).is_null()) bytes[i] = Bytes(workspaces.at(i).get<std::int64_t>());
   }
   void end(const Json& j) {
     ended_ = true;

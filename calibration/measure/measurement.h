@@ -1,11 +1,13 @@
 // Measurement: what one run of headroom-runner answered.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/job/job.h"
@@ -34,6 +36,7 @@ struct MeasuredPhase {
 struct MeasuredEvent {
   bool alloc = true;
   std::int64_t bytes = 0;
+  std::uint64_t address = 0;
   int step = 0;
   Phase phase = Phase::setup;
   std::string op, site, module;
@@ -52,6 +55,8 @@ struct Measurement {
   MeasuredDevice device;
   std::vector<MeasuredPhase> phases;
   std::vector<MeasuredEvent> events;  ///< with Job::history
+  /// Of Job::convolutions, by their index: forward, input gradient, weight gradient; nullopt where the call failed.
+  std::vector<std::pair<std::size_t, std::array<std::optional<Bytes>, 3>>> convolutions;
 
   Bytes allocated_peak() const;  ///< over all steps, without the setup
   Bytes reserved_peak() const;   ///< over the whole run

@@ -13,21 +13,6 @@
 namespace headroom {
 namespace {
 
-/// The card that measured: as it is known, else as the runner describes it.
-Device card_of(const MeasuredDevice& m) {
-  Device d;
-  for (const Card& c : cards())
-    if (c.name == m.name) d = c.device;
-  if (d.name.empty() && m.compute_major > 0) {
-    d.name = m.name;
-    d.compute_major = m.compute_major;
-    d.compute_minor = m.compute_minor;
-  }
-  if (m.sm_count > 0) d.sm_count = m.sm_count;
-  if (m.total.count() > 0) d.total_bytes = m.total;
-  return d;
-}
-
 /// "2.11" of "2.11.0+cu130".
 std::string version_of(const std::string& torch) {
   const auto parts = split(torch, '.');
@@ -135,6 +120,20 @@ std::int64_t largest(std::int64_t near, const Holds& holds) {
 }
 
 }  // namespace
+
+Device card_of(const MeasuredDevice& m) {
+  Device d;
+  for (const Card& c : cards())
+    if (c.name == m.name) d = c.device;
+  if (d.name.empty() && m.compute_major > 0) {
+    d.name = m.name;
+    d.compute_major = m.compute_major;
+    d.compute_minor = m.compute_minor;
+  }
+  if (m.sm_count > 0) d.sm_count = m.sm_count;
+  if (m.total.count() > 0) d.total_bytes = m.total;
+  return d;
+}
 
 bool Verification::holds() const {
   const bool out_of_memory = measured.outcome == Measurement::Outcome::out_of_memory;

@@ -11,6 +11,9 @@
 
 namespace headroom {
 
+/// The card that measured: as the table of cards knows it, else as the runner describes it.
+Device card_of(const MeasuredDevice& measured);
+
 /// Where the predicted and the measured events of a step part first.
 struct Parting {
   int step = 0;

@@ -14,6 +14,7 @@ namespace headroom::runner {
 struct Statistics {
   std::int64_t allocated = 0, allocated_peak = 0;
   std::int64_t reserved = 0, reserved_peak = 0;
+  std::int64_t requested = 0, requested_peak = 0;
 };
 
 /// What is there; versions are "" where they do not apply.

@@ -45,8 +45,8 @@ class CountingAllocator final : public c10::Allocator {
   Statistics statistics() {
     const std::lock_guard lock(mutex_);
     Statistics s = statistics_;
-    s.reserved = s.allocated;
-    s.reserved_peak = s.allocated_peak;
+    s.reserved = s.requested = s.allocated;
+    s.reserved_peak = s.requested_peak = s.allocated_peak;
     return s;
   }
   void reset_peak() {

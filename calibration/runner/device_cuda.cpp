@@ -68,7 +68,9 @@ class Cuda final : public Device {
     return {.allocated = s.allocated_bytes[0].current,
             .allocated_peak = s.allocated_bytes[0].peak,
             .reserved = s.reserved_bytes[0].current,
-            .reserved_peak = s.reserved_bytes[0].peak};
+            .reserved_peak = s.reserved_bytes[0].peak,
+            .requested = s.requested_bytes[0].current,
+            .requested_peak = s.requested_bytes[0].peak};
   }
   void reset_peaks() override { caching::resetPeakStats(0); }
   void synchronize() override { check(cudaDeviceSynchronize(), "the GPU"); }

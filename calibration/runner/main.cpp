@@ -7,6 +7,7 @@
 #include <string>
 
 #include "calibration/job/job.h"
+#include "calibration/runner/convolutions.h"
 #include "calibration/runner/device.h"
 #include "calibration/runner/report.h"
 #include "calibration/runner/torch_machine.h"
@@ -32,7 +33,10 @@ int run(int argc, char** argv) {
     job = read_job(job_given(argc, argv));
     const auto device = open_device(job.device);
     report.start(device->info());
-    run_job(job, *device, report);
+    if (job.convolutions.empty())
+      run_job(job, *device, report);
+    else
+      measure_convolutions(job, *device, report);
     report.end("completed", {});
     return static_cast<int>(Exit::answered);
   } catch (const c10::OutOfMemoryError& e) {

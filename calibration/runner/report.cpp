@@ -88,6 +88,12 @@ void Report::shape_differs(const Dims& expected, const Dims& got, std::string_vi
          {"got", list_of(got)}});
 }
 
+void Report::convolution(std::size_t index, const std::array<std::optional<std::int64_t>, 3>& workspaces) {
+  Json bytes = Json::array();
+  for (const auto& w : workspaces) bytes.push_back(w ? Json(*w) : Json());
+  write({{"event", "convolution"}, {"index", index}, {"workspaces", bytes}});
+}
+
 void Report::memory(const MemoryEvent& e, std::string_view node) {
   events_.push_back({e, place.phase, place.step, std::string(place.op.empty() ? node : place.op),
                      std::string(place.site), std::string(place.module)});

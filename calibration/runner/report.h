@@ -1,6 +1,7 @@
 // Report: what the runner answers, one JSON object a line on standard output (calibration/README.md says which).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ class Report {
   void loss(int step, double value);
   void gradients(int step, std::int64_t tensors, std::int64_t not_finite);
   void shape_differs(const Dims& expected, const Dims& got, std::string_view value);
+  /// Workspaces of forward, input gradient and weight gradient; nullopt where the call failed.
+  static void convolution(std::size_t index, const std::array<std::optional<std::int64_t>, 3>& workspaces);
   /// Kept until the end: the allocator's lock is held.
   void memory(const MemoryEvent& e, std::string_view node);
   /// The allocation that is made now is refused; `node` is backward's, where that is at work.

@@ -16,6 +16,16 @@ std::int64_t positive(std::string_view flag, std::string_view value) {
   return *n;
 }
 
+/// Seconds of "120s", "2min" or "120".
+std::int64_t duration(std::string_view flag, std::string_view value) {
+  const bool minutes = value.ends_with("min");
+  const std::string_view number = value.substr(0, value.size() - (minutes ? 3 : value.ends_with('s') ? 1 : 0));
+  const auto n = parse_int(number);
+  if (!n || *n <= 0 || *n > 86'400)
+    throw usage_error("--" + std::string(flag) + " wants a time such as 120s or 5min, not '" + printable(value) + "'");
+  return minutes ? *n * 60 : *n;
+}
+
 template <class T, std::size_t N>
 T choice(std::string_view flag, std::string_view value, const std::array<Named<T>, N>& choices) {
   std::vector<std::string_view> names;
@@ -87,10 +97,10 @@ constexpr auto table = std::to_array<Flag>({
        o.metrics.clear();
        for (const auto name : split(v, ',')) o.metrics.emplace_back(name);
      }},
-    {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one", on_question,
-     [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
-    {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one", on_question,
-     [](Options& o, V v) { o.scenario.sequence = positive("seq", v); }},
+    {"batch", "N", "Size of the input", "Batch size: binds every dimension that is one",
+     on_question | on_calibrate, [](Options& o, V v) { o.scenario.batch = positive("batch", v); }},
+    {"seq", "N", "Size of the input", "Sequence length: binds every dimension that is one",
+     on_question | on_calibrate, [](Options& o, V v) { o.scenario.sequence = positive("seq", v); }},
     {"dim", "NAME=N", "Size of the input", "Binds a symbolic dimension by its name; repeatable", on_question,
      [](Options& o, V v) {
        const auto [name, n] = assignment("dim", v, "height=224");
@@ -203,10 +213,13 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V) { o.check = true; }},
     {"tolerance", "100MiB", "Output", "Exit 1 when the allocated or reserved peak grew by more: a size, or 5%", on_diff,
      [](Options& o, V v) { o.tolerance = v; }},
-    {"runner", "PATH", "Measurement", "headroom-runner; default: beside this program, else on the PATH", on_verify,
+    {"runner", "PATH", "Measurement", "headroom-runner; default: beside this program, else on the PATH",
+     on_verify | on_calibrate,
      [](Options& o, V v) { o.runner = v; }},
-    {"time-limit", "SECONDS", "Measurement", "Stop a run that takes longer; default: 600", on_verify,
+    {"time-limit", "SECONDS", "Measurement", "Stop a run that takes longer; default: 600", on_verify | on_calibrate,
      [](Options& o, V v) { o.time_limit = positive("time-limit", v); }},
+    {"budget", "120s", "Measurement", "How long calibration may take; default: 120s", on_calibrate,
+     [](Options& o, V v) { o.seconds = duration("budget", v); }},
     {"max-batch", "", "Measurement", "The largest batch that runs, beside the predicted one", on_verify,
      [](Options& o, V) { o.max_batch = true; }},
     {"suite", "headroom.toml", "Measurement", "Verify every scenario of a configuration", on_verify,

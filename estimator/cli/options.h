@@ -36,9 +36,10 @@ struct Options {
   std::string prices;                    ///< fit --prices
   std::size_t threads = 0;               ///< 0: one for each core
   std::string torch;                     ///< --torch as given; empty: not given
-  std::string runner;                    ///< verify --runner
+  std::string runner;                    ///< verify, calibrate --runner
   std::string suite;                     ///< verify --suite
-  std::int64_t time_limit = 600;         ///< verify --time-limit, seconds
+  std::int64_t time_limit = 600;         ///< verify, calibrate --time-limit, seconds
+  std::int64_t seconds = 120;            ///< calibrate --budget
   bool max_batch = false;                ///< verify --max-batch
   bool check = false;                    ///< replay --check
   bool strict = false;
@@ -62,6 +63,7 @@ enum CommandBit : unsigned {
   on_fit = 1U << 11,
   on_sweep = 1U << 12,
   on_report = 1U << 13,
+  on_calibrate = 1U << 14,
 };
 inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimator/base/bytes.h"
+#include "estimator/plan/profile.h"
 #include "estimator/program/scenario.h"
 
 namespace headroom {
@@ -13,6 +14,7 @@ struct DeviceMemory {
 
 /// Measured on an H200 (driver 580, CUDA 13.0, torch 2.11): 543,162,368 B after the context is made, 778,043,392 B
 /// after three training steps. Other cards: the same figure, the whole of it uncertain.
-DeviceMemory device_memory(const Device& device);
+/// With a profile: what it measured.
+DeviceMemory device_memory(const Device& device, const Profile* profile = nullptr);
 
 }  // namespace headroom

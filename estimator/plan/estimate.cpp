@@ -249,7 +249,12 @@ Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   for (const Diagnostics* d :
        {&model_->diagnostics, &s.graphs[0]->diagnostics, &program.diagnostics, &step->diagnostics})
     e.diagnostics.insert(e.diagnostics.end(), d->begin(), d->end());
-  const DeviceMemory memory = device_memory(scenario.device);
+  const auto profile = profile_of(scenario);
+  if (profile) {
+    const Diagnostics open = profile_diagnostics(*profile, scenario);
+    e.diagnostics.insert(e.diagnostics.end(), open.begin(), open.end());
+  }
+  const DeviceMemory memory = device_memory(scenario.device, profile.get());
   note_outputs(e, program);
   note_labels(e, program);
   add_margins(e, memory);

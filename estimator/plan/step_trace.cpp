@@ -1,5 +1,6 @@
 #include "estimator/plan/step_trace.h"
 
+#include "estimator/plan/profile.h"
 #include "estimator/shadow/shadow.h"
 #include "estimator/step/session.h"
 
@@ -9,7 +10,7 @@ namespace {
 /// Steps that are run when the scenario names none: the state of iteration 2 is steady (design, section 1).
 constexpr int steady_steps = 3;
 
-shadow::DeviceFacts device_facts(const Scenario& s) {
+shadow::DeviceFacts device_facts(const Scenario& s, const Profile* profile) {
   shadow::DeviceFacts d;
   d.sm_count = s.device.sm_count;
   d.threads_per_sm = s.device.threads_per_sm;
@@ -17,6 +18,11 @@ shadow::DeviceFacts device_facts(const Scenario& s) {
   d.compute_minor = s.device.compute_minor;
   // aten/src/ATen/cuda/CublasHandlePool.cpp, getChosenWorkspaceSize: :4096:8 on Hopper, else :4096:2:16:8.
   d.cublas_workspace = s.device.compute_major == 9 ? Bytes(32 * MiB) : Bytes(8 * MiB + 128 * KiB);
+  if (profile) {
+    d.cublas_workspace = profile->cublas_workspace;
+    d.cublaslt_workspace = profile->cublaslt_workspace;
+    d.convolutions = profile->workspaces();
+  }
   d.attention = s.attention;
   return d;
 }
@@ -36,8 +42,10 @@ Scenario step_part(const Scenario& scenario) {
   return s;
 }
 
-StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario) {
+StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
+                     const shadow::ConvWorkspaces* convolutions) {
   StepTrace out;
+  const auto profile = profile_of(scenario);
   const aten::ChosenTable table = aten::table_for(scenario.torch_version);
   if (!table.exact)
     out.diagnostics.push_back({.code = "torch-version",
@@ -45,7 +53,9 @@ StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario) {
                                .node = {},
                                .message = "no table for torch " + scenario.torch_version + ": the rules of " +
                                           std::string(table.table->version()) + " are used"});
-  shadow::Shadow machine(*table.table, device_facts(scenario));
+  shadow::DeviceFacts facts = device_facts(scenario, profile.get());
+  if (convolutions) facts.convolutions = convolutions;
+  shadow::Shadow machine(*table.table, facts);
   run_session(machine, programs.order, scenario, steps_of(scenario), out.diagnostics);
   out.diagnostics.insert(out.diagnostics.end(), machine.diagnostics.begin(), machine.diagnostics.end());
   out.trace = machine.take_trace();

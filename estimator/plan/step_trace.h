@@ -3,6 +3,7 @@
 
 #include "estimator/base/diagnostic.h"
 #include "estimator/plan/shaped_programs.h"
+#include "estimator/shadow/kernels/conv_workspace.h"
 #include "estimator/shadow/trace.h"
 
 namespace headroom {
@@ -20,6 +21,8 @@ Scenario step_part(const Scenario& scenario);
 int steps_of(const Scenario& scenario);
 
 /// Runs the scenario's steps on the shadow machine. Throws Error.
-StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario);
+/// `convolutions` (may be null) is asked for their workspaces instead of what the scenario's profile or card says.
+StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
+                     const shadow::ConvWorkspaces* convolutions = nullptr);
 
 }  // namespace headroom

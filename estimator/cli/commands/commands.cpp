@@ -56,6 +56,11 @@ constexpr auto table = std::to_array<Command>({
      "  headroom verify gpt2.onnx --seq 512 --max-batch --memory 24GiB\n"
      "  headroom verify --suite headroom.toml --format json\n",
      run_verify},
+    {"calibrate", on_calibrate, "[MODEL.onnx ...]", "measure the card that is there: a profile for --profile",
+     "  headroom calibrate -o mycard.json\n"
+     "  headroom calibrate -o mycard.json mymodel.onnx --batch 32\n"
+     "  headroom estimate mymodel.onnx --batch 48 --profile mycard.json\n",
+     run_calibrate},
     {"ops", on_ops, "", "the operators that are modelled", "  headroom ops\n", run_ops},
     {"gpus", on_gpus, "", "the cards that are known", "  headroom gpus\n  headroom gpus --format json\n", run_gpus},
     {"completions", on_completions, "bash|zsh|fish", "completions for a shell",

@@ -24,6 +24,7 @@ int run_diff(const Options& before);
 int run_verify(const Options& o);
 int run_fit(const Options& o);
 int run_sweep(const Options& o);
+int run_calibrate(const Options& o);
 int run_ops(const Options& o);
 int run_gpus(const Options& o);
 int run_completions(const Options& o);

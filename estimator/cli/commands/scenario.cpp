@@ -7,6 +7,7 @@
 #include "estimator/cli/commands/commands.h"
 #include "estimator/plan/cards.h"
 #include "estimator/plan/estimate.h"
+#include "estimator/plan/profile.h"
 
 namespace headroom::cli {
 
@@ -51,6 +52,13 @@ Scenario scenario_of(const Options& o) {
   if (s.leak == Leak::loss && !s.training())
     throw usage_error("--leak loss needs a training step", "", "inference has no loss to keep");
   if (!o.gpu.empty()) s.device = card_named(o.gpu).device;
+  if (const auto profile = profile_of(s)) {
+    const Device& card = profile->card;
+    if (!o.gpu.empty() && (s.device.sm_count != card.sm_count || s.device.compute_major != card.compute_major))
+      throw usage_error("the profile is of " + printable(card.name) + ", not of " + card_named(o.gpu).name, s.profile,
+                        "leave --gpu out: the profile names its card");
+    s.device = card;
+  }
   if (const auto bytes = memory_of(o)) s.device.total_bytes = *bytes;
   return s;
 }
@@ -66,7 +74,6 @@ Diagnostics not_modelled_yet(const Scenario& s) {
   if (s.precision == Precision::tf32) say("--precision tf32", "the figures are those of fp32");
   if (s.parallel != Parallel::none) say("--parallel", "the figure is of one GPU that holds the whole model");
   if (s.world_size > 1 && s.parallel == Parallel::none) say("--world-size", "it needs --parallel");
-  if (!s.profile.empty()) say("--profile", "the built-in device facts are used");
   return out;
 }
 

@@ -12,28 +12,6 @@ extern "C" const char headroom_conv_h200[], headroom_conv_h200_end[];
 namespace headroom::shadow {
 namespace {
 
-struct Operands {
-  Bytes input, output, weight;
-  Bytes total() const { return input + output + weight; }
-};
-
-/// Bytes of the operands when the channels of each group are padded to a multiple.
-Operands operands_of(const ConvShape& s, std::int64_t multiple) {
-  const auto padded = [&](std::int64_t channels) {
-    return (channels / s.groups + multiple - 1) / multiple * multiple * s.groups;
-  };
-  const auto bytes = [&](std::int64_t outer, std::int64_t inner, const Dims& sizes) {
-    Dims all{outer, inner};
-    all.insert(all.end(), sizes.begin(), sizes.end());
-    return bytes_of(s.dtype, element_count(all));
-  };
-  const std::int64_t in = padded(s.in_channels), out = padded(s.out_channels);
-  return {bytes(s.batch, in, s.input), bytes(s.batch, out, s.output), bytes(in / s.groups, out, s.kernel)};
-}
-
-/// Channels that tensor cores read at once: 16 bytes.
-std::int64_t channel_multiple(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
-
 /// Beyond this many bytes a workspace that is no sum of operands still grows with them.
 constexpr std::int64_t grows_from = 100'000;
 
@@ -103,6 +81,21 @@ class Scanner {
 };
 
 }  // namespace
+
+ConvOperands operands_of(const ConvShape& s, std::int64_t multiple) {
+  const auto padded = [&](std::int64_t channels) {
+    return (channels / s.groups + multiple - 1) / multiple * multiple * s.groups;
+  };
+  const auto bytes = [&](std::int64_t outer, std::int64_t inner, const Dims& sizes) {
+    Dims all{outer, inner};
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    return bytes_of(s.dtype, element_count(all));
+  };
+  const std::int64_t in = padded(s.in_channels), out = padded(s.out_channels);
+  return {bytes(s.batch, in, s.input), bytes(s.batch, out, s.output), bytes(in / s.groups, out, s.kernel)};
+}
+
+std::int64_t channel_multiple(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 
 /// The direct convolution that cuDNN runs for a transposed one: input and output change places.
 ConvShape ConvWorkspaces::direct(const ConvShape& shape) {
@@ -284,6 +277,13 @@ ConvWorkspaces::Place ConvWorkspaces::nearest(const ConvShape& s) const {
   return best;
 }
 
+std::vector<ConvShape> ConvWorkspaces::asked() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ConvShape> out;
+  for (const auto& [shape, found] : answers_) out.push_back(shape);
+  return out;
+}
+
 ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const {
   if (shape.transposed && call != ConvCall::weight_gradient)
     call = call == ConvCall::forward ? ConvCall::input_gradient : ConvCall::forward;
@@ -303,7 +303,7 @@ ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const 
   const Place& place = measured ? found.measured : found.nearest;
   if (!place.block) return {operands_of(s, 1).total() + Bytes(16), false};
   const Amount& a = place[call];
-  const Operands o = operands_of(s, a.exact ? 1 : channel_multiple(s.dtype));
+  const ConvOperands o = operands_of(s, a.exact ? 1 : channel_multiple(s.dtype));
   Bytes bytes = o.input * a.input + o.output * a.output + o.weight * a.weight;
   if (measured || bytes > Bytes(0) || a.more < grows_from) {
     bytes += Bytes(a.more);

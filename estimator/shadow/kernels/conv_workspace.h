@@ -30,6 +30,15 @@ struct ConvShape {
   friend bool operator==(const ConvShape&, const ConvShape&) = default;
 };
 
+struct ConvOperands {
+  Bytes input, output, weight;
+  Bytes total() const { return input + output + weight; }
+};
+/// Bytes of the operands when the channels of each group are padded to a multiple.
+ConvOperands operands_of(const ConvShape& shape, std::int64_t channel_multiple);
+/// Channels that tensor cores read at once: 16 bytes.
+std::int64_t channel_multiple(DType dtype);
+
 enum class ConvCall : std::uint8_t { forward, input_gradient, weight_gradient };
 
 struct ConvWorkspace {
@@ -46,6 +55,9 @@ class ConvWorkspaces {
 
   /// Throws Error when the table is malformed where it is read.
   ConvWorkspace find(const ConvShape& shape, ConvCall call) const;
+
+  /// The direct convolutions that were asked for so far, in no order.
+  std::vector<ConvShape> asked() const;
 
   static const ConvWorkspaces& h200();
 

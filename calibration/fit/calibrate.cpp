@@ -1,0 +1,270 @@
+#include "calibration/fit/calibrate.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "calibration/fit/conv_grid.h"
+#include "calibration/fit/reference_program.h"
+#include "calibration/measure/verification.h"
+#include "estimator/base/error.h"
+#include "estimator/base/text.h"
+#include "estimator/plan/shaped_programs.h"
+#include "estimator/plan/step_trace.h"
+#include "estimator/read/graph.h"
+#include "estimator/shadow/kernels/conv_table.h"
+
+namespace headroom {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using shadow::ConvCall;
+using shadow::ConvShape;
+using shadow::ConvWorkspaces;
+using shadow::MeasuredConv;
+
+constexpr std::chrono::seconds seconds_for_a_run{6};
+/// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
+constexpr std::chrono::seconds seconds_for_a_process{10};
+/// A card that fails so often is not measured further.
+constexpr std::size_t most_crashes = 5;
+
+ConvShape shape_of(const ConvProbe& p) {
+  const auto out = [&](std::size_t i) {
+    return (p.input[i] + 2 * p.padding[i] - p.dilation[i] * (p.kernel[i] - 1) - 1) / p.stride[i] + 1;
+  };
+  return {false,    p.channels_last, p.dtype,   p.batch,    p.in_channels, p.out_channels,  p.groups,
+          p.kernel, p.stride,        p.padding, p.dilation, p.input,       {out(0), out(1)}};
+}
+
+ConvProbe probe_of(const ConvShape& s) {
+  return {.in_channels = s.in_channels,
+          .out_channels = s.out_channels,
+          .groups = s.groups,
+          .batch = s.batch,
+          .kernel = s.kernel,
+          .stride = s.stride,
+          .padding = s.padding,
+          .dilation = s.dilation,
+          .input = s.input,
+          .dtype = s.dtype,
+          .channels_last = s.channels_last};
+}
+
+/// Identity of a probe, for sets and files.
+std::string name_of(const ConvProbe& p) {
+  std::string out;
+  for (const std::int64_t n : {p.in_channels, p.out_channels, p.groups, p.batch}) out += std::to_string(n) + " ";
+  for (const Dims* d : {&p.kernel, &p.stride, &p.padding, &p.dilation, &p.input}) out += text_of(*d);
+  return out + " " + std::string(name_of(p.dtype)) + (p.channels_last ? " last" : "");
+}
+
+/// Convolutions that the models' steps ask for, in float32 and bfloat16.
+std::vector<ConvProbe> probes_of_models(const CalibrateOptions& options) {
+  const ConvWorkspaces nothing_known("");
+  for (const auto& path : options.models) {
+    const Model model = read_model(path);
+    for (const Precision precision : {Precision::fp32, Precision::amp_bf16}) {
+      Scenario s = options.scenario;
+      s.precision = precision;
+      step_trace(shaped_programs(model, s), s, &nothing_known);
+    }
+  }
+  std::vector<ConvProbe> out;
+  for (const ConvShape& s : nothing_known.asked())
+    if (s.kernel.size() == 2) out.push_back(probe_of(s));
+  std::ranges::sort(out, {}, [](const ConvProbe& p) { return name_of(p); });
+  return out;
+}
+
+/// What was measured, kept in a file while the calibration runs. Its first line is the card and its software.
+class Kept {
+ public:
+  Kept(std::filesystem::path path, std::string card) : path_(std::move(path)), card_(std::move(card)) {
+    std::ifstream in(path_);
+    std::string line;
+    if (!std::getline(in, line) || line != card_) {
+      std::ofstream out(path_, std::ios::trunc);
+      out << card_ << "\n";
+      if (!out.flush()) throw environment_error("cannot be written", path_.string());
+      return;
+    }
+    while (std::getline(in, line)) {
+      const auto tab = line.find('\t');
+      if (tab == std::string::npos || in.eof()) break;  // the line at which it was stopped
+      Workspaces w;
+      const auto numbers = split(std::string_view(line).substr(tab + 1), ' ');
+      for (std::size_t i = 0; i < std::min(numbers.size(), w.size()); ++i)
+        if (const auto n = parse_int(numbers[i])) w[i] = Bytes(*n);
+      known_.emplace(line.substr(0, tab), w);
+    }
+  }
+  using Workspaces = std::array<std::optional<Bytes>, 3>;
+
+  const Workspaces* find(const ConvProbe& p) const {
+    const auto found = known_.find(name_of(p));
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  void add(const std::vector<std::pair<ConvProbe, Workspaces>>& measured) {
+    std::ofstream out(path_, std::ios::app);
+    for (const auto& [p, w] : measured) {
+      out << name_of(p) << '\t';
+      for (const auto& bytes : w) out << (bytes ? std::to_string(bytes->count()) : "-") << ' ';
+      out << '\n';
+    }
+    if (!out.flush()) throw environment_error("cannot be written", path_.string());
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::string card_;
+  std::map<std::string, Workspaces> known_;
+};
+
+std::vector<MeasuredConv> measure_convolutions(const CalibrateOptions& options, Kept& kept, Clock::time_point end) {
+  std::vector<ConvProbe> wanted = probes_of_models(options);
+  const std::size_t of_models = wanted.size();
+  std::vector<MeasuredConv> out;
+  std::set<std::string> taken;
+  ConvGrid grid;
+  std::size_t at = 0, crashes = 0;
+  const auto record = [&](const ConvProbe& p, const Kept::Workspaces& w) {
+    if (std::ranges::any_of(w, [](const auto& b) { return b.has_value(); })) out.push_back({shape_of(p), w});
+  };
+  while (Clock::now() < end && crashes < most_crashes) {
+    // The next probes that are not known yet.
+    std::vector<ConvProbe> batch;
+    while (batch.size() < 4000) {
+      const ConvProbe p = at < of_models ? wanted[at] : grid.next();
+      ++at;
+      if (!taken.insert(name_of(p)).second) continue;
+      if (const auto* w = kept.find(p))
+        record(p, *w);
+      else
+        batch.push_back(p);
+    }
+    while (!batch.empty() && Clock::now() < end && crashes < most_crashes) {
+      Job job;
+      job.convolutions = batch;
+      job.seconds =
+          std::chrono::duration<double>(std::min<Clock::duration>(end - Clock::now(), seconds_for_a_process)).count();
+      const Measurement m = measure(options.runner, job);
+      std::vector<std::pair<ConvProbe, Kept::Workspaces>> measured;
+      for (const auto& [index, w] : m.convolutions) {
+        if (index >= batch.size())
+          throw environment_error("headroom-runner answered a convolution that was not asked for");
+        measured.emplace_back(batch[index], w);
+        record(batch[index], w);
+      }
+      kept.add(measured);
+      if (m.outcome == Measurement::Outcome::failed) {
+        options.progress("a measurement failed and is passed over: " + m.message);
+        if (++crashes == most_crashes && out.empty()) throw Error(m.code, m.message);
+      }
+      // What a process died of is the first that it did not answer.
+      const std::size_t done = measured.size() + (m.outcome == Measurement::Outcome::failed ? 1 : 0);
+      batch.erase(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(std::min(done, batch.size())));
+      options.progress(std::to_string(out.size()) + " convolutions measured");
+    }
+  }
+  return out;
+}
+
+/// Tells the second half from the first.
+void cross_validate(Profile& profile, const std::vector<MeasuredConv>& calls) {
+  std::vector<MeasuredConv> known, asked;
+  for (std::size_t i = 0; i < calls.size(); ++i) (i % 2 == 0 ? known : asked).push_back(calls[i]);
+  if (known.empty()) return;
+  const std::string table = shadow::conv_table(known, "half");
+  const ConvWorkspaces half(table);
+  Profile::CrossValidation* const results[] = {&profile.forward, &profile.input_gradient, &profile.weight_gradient};
+  for (const MeasuredConv& c : asked)
+    for (const ConvCall call : {ConvCall::forward, ConvCall::input_gradient, ConvCall::weight_gradient}) {
+      const auto i = static_cast<std::size_t>(call);
+      if (!c.workspaces[i]) continue;
+      const std::int64_t error = std::abs((half.find(c.shape, call).bytes - *c.workspaces[i]).count());
+      ++results[i]->calls;
+      results[i]->exact += error == 0 ? 1 : 0;
+      results[i]->near += error * 100 <= shadow::operands_of(c.shape, 1).total().count() ? 1 : 0;
+    }
+}
+
+/// The largest block that a first step's calls of this kind left behind: a library's workspace.
+Bytes left_behind(const Measurement& m, std::string_view op, Phase phase) {
+  std::map<std::uint64_t, const MeasuredEvent*> live;
+  for (const MeasuredEvent& e : m.events)
+    if (e.alloc)
+      live[e.address] = &e;
+    else
+      live.erase(e.address);
+  Bytes most;
+  for (const auto& [address, e] : live)
+    if (e->step == 0 && e->phase == phase && e->op.find(op) != std::string::npos)
+      most = std::max(most, Bytes(e->bytes));
+  return most;
+}
+
+}  // namespace
+
+Profile calibrate(const CalibrateOptions& options) {
+  const auto start = Clock::now();
+  Job job;
+  job.history = true;
+  job.programs = {std::make_shared<const Program>(reference_program())};
+  job.order = {0};
+  const Measurement m = measure(options.runner, job);
+  if (m.outcome != Measurement::Outcome::completed)
+    throw Error(m.outcome == Measurement::Outcome::failed ? m.code : Exit::environment, m.message);
+
+  Profile p;
+  p.card = card_of(m.device);
+  p.driver = m.device.driver;
+  p.torch = m.device.torch;
+  p.cuda = m.device.cuda;
+  p.cudnn = m.device.cudnn;
+  p.context = std::max(m.device.context, m.device_peak().value_or(Bytes()) - m.reserved_peak());
+  p.cublas_workspace = left_behind(m, "AddmmBackward", Phase::backward);
+  p.cublaslt_workspace = left_behind(m, "aten::linear", Phase::forward);
+
+  Kept kept(options.kept, p.card.name + " driver " + p.driver + " torch " + p.torch + " cudnn " + p.cudnn);
+  const auto for_runs = seconds_for_a_run * static_cast<std::int64_t>(options.models.size());
+  const auto calls = measure_convolutions(options, kept, start + options.budget - for_runs);
+  p.convolutions = static_cast<std::int64_t>(calls.size());
+  p.convolution_table = shadow::conv_table(calls, p.card.name + ", torch " + p.torch + ", cuDNN " + p.cudnn + " | " +
+                                                      std::to_string(calls.size()) + " calls");
+  p.index();
+  cross_validate(p, calls);
+  return p;
+}
+
+void run_models(Profile& profile, const std::string& path, const CalibrateOptions& options) {
+  std::optional<Bytes> least;
+  for (const auto& file : options.models) {
+    Estimator estimator(file);
+    Scenario s = options.scenario;
+    s.profile = path;
+    const Verification v = verify(estimator, s, {.runner = options.runner, .memory = {}, .history = false});
+    const std::string name = file.filename().string();
+    if (v.measured.outcome != Measurement::Outcome::completed) {
+      options.progress(name + " did not run: " + v.measured.message);
+      continue;
+    }
+    const Bytes device = v.measured.device_peak().value_or(Bytes()), reserved = v.measured.reserved_peak();
+    profile.runs.push_back({.name = name,
+                            .estimated_allocated = v.estimate.peak_allocated,
+                            .measured_allocated = v.measured.allocated_peak(),
+                            .estimated_reserved = v.estimate.peak_reserved,
+                            .measured_reserved = reserved,
+                            .measured_device = device});
+    options.progress(name + " has run");
+    if (device <= reserved) continue;
+    profile.context = std::max(profile.context, device - reserved);
+    least = std::min(least.value_or(device - reserved), device - reserved);
+  }
+  if (least) profile.context_uncertainty = profile.context - *least;
+}
+
+}  // namespace headroom
