@@ -13,7 +13,7 @@ bool is_seen_through(const Node& node) {
 
 }  // namespace
 
-GraphView::GraphView(const ShapedGraph& graph) : graph_(graph) {
+GraphView::GraphView(const ShapedGraph& graph) : graph_(graph), by_name_({graph.model}) {
   const std::size_t values = graph.values.size();
   alias_.resize(values);
   producer_.assign(values, no_node);
@@ -94,15 +94,14 @@ const ShapedInput* GraphView::graph_input(ValueId v) const {
 
 ValueId GraphView::named(std::string_view wanted) const {
   if (by_name_.empty()) {
-    by_name_.reserve(graph_.nodes.size() + graph_.inputs.size());
-    for (const auto& i : graph_.inputs) by_name_.emplace(i.name, i.value);
-    for (const Initializer* i : initializer_list_) by_name_.emplace(name(i->value), i->value);
+    by_name_.reserve(graph_.nodes.size() + graph_.inputs.size() + initializer_list_.size());
+    for (const auto& i : graph_.inputs) by_name_.insert(i.value.index);
+    for (const Initializer* i : initializer_list_) by_name_.insert(i->value.index);
     for (const auto& n : graph_.nodes)
       for (const ValueId o : n.node->outputs)
-        if (o.valid()) by_name_.emplace(name(o), o);
+        if (o.valid()) by_name_.insert(o.index);
   }
-  const auto it = by_name_.find(wanted);
-  return it == by_name_.end() ? ValueId{} : resolve(it->second);
+  return resolve(ValueId(by_name_.find(wanted)));
 }
 
 ValueId GraphView::other_input(NodeIndex n, ValueId v) const {

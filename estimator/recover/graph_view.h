@@ -5,10 +5,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "estimator/bind/shaped_graph.h"
+#include "estimator/recover/name_index.h"
 
 namespace headroom::recovery {
 
@@ -83,7 +83,11 @@ class GraphView {
   std::vector<std::int32_t> input_index_;
   std::vector<const Initializer*> initializer_;
   std::vector<const Initializer*> initializer_list_;
-  mutable std::unordered_map<std::string_view, ValueId> by_name_;
+  struct NameOfValue {
+    const Model* model;
+    std::string_view operator()(std::int32_t v) const { return model->name_of(ValueId(v)); }
+  };
+  mutable NameIndex<NameOfValue> by_name_;
 };
 
 }  // namespace headroom::recovery

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "estimator/recover/stack_trace.h"
 #include "estimator/recover/statement.h"
 
 namespace headroom::recovery {
@@ -16,11 +17,21 @@ using CallIndex = std::int32_t;
 
 /// One frame that was open while a call ran.
 struct OpenFrame {
-  std::int32_t id = 0;  ///< of this run of the function
+  std::int32_t id = 0;   ///< of this run of the function
+  std::size_t kind = 0;  ///< the scope without its indices
   std::string_view file, function, scope, line, source;
 
-  bool same_code(const OpenFrame& o) const { return file == o.file && function == o.function && scope == o.scope; }
+  bool same_code(const OpenFrame& o) const {
+    return same(file, o.file) && same(function, o.function) && same(scope, o.scope);
+  }
+
+ private:
+  /// Mostly the text is one and the same.
+  static bool same(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && (a.data() == b.data() || a == b);
+  }
 };
+using OpenFrames = std::vector<OpenFrame>;
 
 /// The calls that one execution of a line makes.
 struct Segment {
@@ -112,7 +123,7 @@ class Lifetimes {
   };
 
   static std::size_t at(CallIndex i) { return static_cast<std::size_t>(i); }
-  const std::vector<OpenFrame>& frames(CallIndex i) const { return frames_[at(i)]; }
+  const OpenFrames& frames(CallIndex i) const { return stacks_[stack_of_[at(i)]]; }
 
   /// The node itself, or, for one that the optimiser made without a trace (a merged Split), the first that reads it.
   NodeIndex with_trace(NodeIndex n) const {
@@ -125,21 +136,22 @@ class Lifetimes {
   }
 
   /// Frames of a call as its node's metadata tells them, without identities.
-  std::vector<OpenFrame> described(std::size_t call) {
+  OpenFrames described(std::size_t call) {
     const CallOrigin& origin = r_.origin(call);
     const NodeIndex told = with_trace(origin.node);
-    const auto scopes = r_.origins.scopes(told);
-    std::vector<OpenFrame> out;
-    const std::vector<Frame> trace = parse_frames(r_.graph.node(told).metadata.stack_trace);
+    const auto& scopes = r_.origins.scopes(told);
+    OpenFrames out;
+    const std::vector<Frame>& trace = traces_.frames(r_.graph.node(told).metadata.stack_trace);
+    out.reserve(std::max(trace.size(), scopes.size()));
     if (trace.empty()) {
-      for (const std::string_view s : scopes) out.push_back({0, {}, "forward", s, {}, {}});
+      for (const std::string_view s : scopes) out.push_back({.function = "forward", .scope = s});
     } else {
       std::size_t next = 0;
       for (const Frame& f : trace) {
         const bool forward = f.function == "forward" && next < scopes.size();
         const std::string_view scope = forward ? scopes[next] : next ? scopes[next - 1] : std::string_view{};
         next += forward;
-        out.push_back({0, f.file, f.function, scope, f.line, f.source});
+        out.push_back({.file = f.file, .function = f.function, .scope = scope, .line = f.line, .source = f.source});
       }
     }
     for (int k = 0; k < origin.outer_frames && out.size() > 1; ++k) out.pop_back();
@@ -151,29 +163,28 @@ class Lifetimes {
   }
 
   void open_frames() {
-    frames_.resize(calls_.size());
+    stack_of_.resize(calls_.size());
+    stacks_.reserve(calls_.size());
     std::int32_t next_id = 0;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      const std::vector<OpenFrame>* before = i ? &frames_[i - 1] : nullptr;
-      if (i && r_.origin(i).node == r_.origin(i - 1).node &&
-          r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
-          r_.origin(i).statement == r_.origin(i - 1).statement) {
-        frames_[i] = *before;
-        continue;
-      }
-      std::vector<OpenFrame> now = described(i);
+      const bool told_before = i && r_.origin(i).node == r_.origin(i - 1).node &&
+                               r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
+                               r_.origin(i).statement == r_.origin(i - 1).statement;
+      stack_of_[i] = told_before ? stack_of_[i - 1] : stacks_.size();
+      if (told_before) continue;
+      const OpenFrames* before = i ? &stacks_.back() : nullptr;
+      OpenFrames now = described(i);
       const bool generated =
           !now.empty() && (now[0].file.starts_with("<eval") || now[0].file.starts_with("runtime_assert"));
       if (generated && before) {
         // Code that the exporter made: the frames around it are those already open.
-        const auto scopes = r_.origins.scopes(r_.origin(i).node);
+        const auto& scopes = r_.origins.scopes(r_.origin(i).node);
+        now.clear();
         for (const OpenFrame& f : *before)
           if (std::find(scopes.begin(), scopes.end(), f.scope) != scopes.end() && !f.file.starts_with("<eval"))
-            frames_[i].push_back(f);
-        OpenFrame own;
-        own.id = next_id++;
-        own.file = "<eval";
-        frames_[i].push_back(own);
+            now.push_back(f);
+        now.push_back({.id = next_id++, .kind = hash_without_indices({}), .file = "<eval"});
+        stacks_.push_back(std::move(now));
         continue;
       }
       bool open = true;
@@ -181,22 +192,22 @@ class Lifetimes {
         open = open && before && k < before->size() && (*before)[k].same_code(now[k]) &&
                (k == 0 || (*before)[k - 1].line == now[k - 1].line);
         now[k].id = open ? (*before)[k].id : next_id++;
+        now[k].kind = open ? (*before)[k].kind : hash_without_indices(now[k].scope);
       }
-      frames_[i] = std::move(now);
+      stacks_.push_back(std::move(now));
     }
     runs_.resize(static_cast<std::size_t>(next_id));
   }
 
   void find_segments() {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      const auto& open = frames_[i];
+      const auto& open = frames(static_cast<CallIndex>(i));
       for (std::size_t k = 0; k < open.size(); ++k) {
         Run& run = runs_[static_cast<std::size_t>(open[k].id)];
         run.last = static_cast<CallIndex>(i);
         const bool inner = k + 1 < open.size();
         const std::int32_t child = inner ? open[k + 1].id : -1;
-        const std::size_t kind =
-            inner ? hash_without_indices(open[k + 1].scope) : static_cast<std::size_t>(calls_[i].op.index) + 1;
+        const std::size_t kind = inner ? open[k + 1].kind : static_cast<std::size_t>(calls_[i].op.index) + 1;
         if (!run.segments.empty()) {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
@@ -434,7 +445,9 @@ class Lifetimes {
 
   Recovery& r_;
   std::vector<Call>& calls_;
-  std::vector<std::vector<OpenFrame>> frames_;
+  StackTraceReader traces_;
+  std::vector<OpenFrames> stacks_;
+  std::vector<std::size_t> stack_of_;  ///< by call: the frames open then
   std::vector<Run> runs_;
   std::vector<std::vector<CallIndex>> reads_;
   std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input

@@ -1,7 +1,6 @@
 #include "estimator/recover/origins.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "estimator/base/text.h"
 
@@ -60,48 +59,24 @@ std::string path_of_scope(std::string_view scope) {
 
 }  // namespace
 
-std::vector<Frame> parse_frames(std::string_view trace) {
-  std::vector<Frame> out;
-  std::size_t at = 0;
-  while (at < trace.size()) {
-    const void* newline = std::memchr(trace.data() + at, '\n', trace.size() - at);
-    const std::size_t end =
-        newline ? static_cast<std::size_t>(static_cast<const char*>(newline) - trace.data()) : trace.size();
-    const std::string_view line = trim(trace.substr(at, end - at));
-    at = end + 1;
-    if (line.starts_with("File \"")) {
-      const std::size_t quote = line.find('"', 6);
-      const std::size_t number = line.find(", line ", quote == std::string_view::npos ? 0 : quote);
-      const std::size_t function = line.find(", in ", number == std::string_view::npos ? 0 : number);
-      if (quote == std::string_view::npos || number == std::string_view::npos || function == std::string_view::npos)
-        continue;
-      Frame f;
-      f.file = line.substr(6, quote - 6);
-      f.file.remove_prefix(f.file.rfind('/') + 1);
-      f.line = line.substr(number + 7, function - number - 7);
-      f.function = line.substr(function + 5);
-      out.push_back(f);
-    } else if (!out.empty() && out.back().source.empty()) {
-      out.back().source = line;
-    }
-  }
-  return out;
-}
-
-Origins::Origins(const GraphView& graph) : graph_(graph) {
+Origins::Origins(const GraphView& graph) : graph_(graph), group_by_name_({&groups_}) {
   read_groups();
   read_scopes();
 }
 
 void Origins::read_groups() {
   group_of_.assign(graph_.size(), -1);
+  groups_.reserve(graph_.size());
+  std::string_view last_name;
+  std::int32_t last_group = -1;
   for (std::size_t n = 0; n < graph_.size(); ++n) {
     const auto index = static_cast<NodeIndex>(n);
     const std::string_view text = graph_.node(index).metadata.fx_node;
     const std::string_view name = fx_name(text);
     if (name.empty()) continue;
-    const auto [it, fresh] = group_by_name_.try_emplace(name, static_cast<std::int32_t>(groups_.size()));
-    if (fresh) {
+    std::int32_t group = name == last_name ? last_group : group_by_name_.find(name);
+    if (group < 0) {
+      group = static_cast<std::int32_t>(groups_.size());
       FxGroup& g = groups_.emplace_back();
       if (auto fx = parse_fx_node(text)) {
         g.fx = std::move(*fx);
@@ -109,21 +84,24 @@ void Origins::read_groups() {
         g.fx.name = name;
         g.opaque = true;
       }
+      group_by_name_.insert(group);
     }
-    FxGroup& g = groups_[static_cast<std::size_t>(it->second)];
-    group_of_[n] = it->second;
+    last_name = name;
+    last_group = group;
+    FxGroup& g = groups_[static_cast<std::size_t>(group)];
+    group_of_[n] = group;
     if (graph_.node(index).op_type == "Constant") continue;
     g.nodes.push_back(index);
     g.last = index;
   }
 }
 
-std::int32_t Origins::intern(std::string_view raw, bool from_text, std::string_view class_name) {
+std::int32_t Origins::intern(std::string_view raw, std::string_view class_hierarchy, bool from_text) {
   const auto [it, fresh] = scope_by_raw_.try_emplace(raw, static_cast<std::int32_t>(scopes_.size()));
   if (fresh) {
     Scope s;
     s.raw = raw;
-    s.class_name = class_name;
+    s.class_name = last_but_one(class_hierarchy).text;
     if (from_text) {
       // `raw` ends with the innermost scope itself.
       const std::size_t quote = raw.size() > 1 ? raw.find_last_of("'\"", raw.size() - 2) : std::string_view::npos;
@@ -147,7 +125,7 @@ void Origins::read_scopes() {
     const bool from_text = !node.metadata.name_scopes.empty();
     const std::string_view raw = from_text ? last_but_one(node.metadata.name_scopes).rest : scope_in_name(node.name);
     if (last_scope < 0 || raw != last_raw) {
-      last_scope = intern(raw, from_text, from_text ? last_but_one(node.metadata.class_hierarchy).text : "");
+      last_scope = intern(raw, from_text ? node.metadata.class_hierarchy : std::string_view{}, from_text);
       last_raw = raw;
     }
     scope_of_[n] = last_scope;
@@ -168,19 +146,22 @@ const FxGroup* Origins::group_of(NodeIndex n) const {
 }
 
 const FxGroup* Origins::group_named(std::string_view name) const {
-  const auto it = group_by_name_.find(name);
-  return it == group_by_name_.end() ? nullptr : &groups_[static_cast<std::size_t>(it->second)];
+  const std::int32_t group = group_by_name_.find(name);
+  return group < 0 ? nullptr : &groups_[static_cast<std::size_t>(group)];
 }
 
-std::vector<std::string_view> Origins::scopes(NodeIndex n) const {
-  const Scope& s = scope(n);
-  if (s.raw.starts_with('[')) return parse_string_list(s.raw);
-  std::vector<std::string_view> out{s.raw.substr(0, 0)};
-  for (std::size_t slash = 0; !s.raw.empty() && slash != std::string_view::npos;) {
-    slash = s.raw.find('/', slash + 1);
-    out.push_back(s.raw.substr(0, slash));
+const std::vector<std::string_view>& Origins::scopes(NodeIndex n) const {
+  lists_.resize(scopes_.size());
+  std::vector<std::string_view>& list = lists_[scope_number(n)];
+  if (!list.empty()) return list;
+  const std::string_view raw = scope(n).raw;
+  if (raw.starts_with('[')) return list = parse_string_list(raw);
+  list.push_back(raw.substr(0, 0));
+  for (std::size_t slash = 0; !raw.empty() && slash != std::string_view::npos;) {
+    slash = raw.find('/', slash + 1);
+    list.push_back(raw.substr(0, slash));
   }
-  return out;
+  return list;
 }
 
 bool Origins::inside(NodeIndex n, NodeIndex holder) const {

@@ -14,17 +14,6 @@
 
 namespace headroom::recovery {
 
-/// A `forward` (or another Python function) on the stack while a node ran.
-struct Frame {
-  std::string_view file;
-  std::string_view function;
-  std::string_view line;    ///< line number, as text
-  std::string_view source;  ///< the line itself, trimmed; empty where the trace has none
-};
-
-/// The frames of a stack trace, outermost first.
-std::vector<Frame> parse_frames(std::string_view stack_trace);
-
 /// ONNX nodes that stand for one fx node.
 struct FxGroup {
   FxNode fx;
@@ -36,6 +25,8 @@ struct FxGroup {
 class Origins {
  public:
   explicit Origins(const GraphView& graph);
+  Origins(const Origins&) = delete;
+  Origins& operator=(const Origins&) = delete;
 
   /// Some node carries the dynamo exporter's metadata.
   bool has_text() const { return !groups_.empty(); }
@@ -52,7 +43,10 @@ class Origins {
   /// Whole text of the class hierarchy: to ask whether some enclosing module is of a library.
   std::string_view class_hierarchy(NodeIndex n) const { return graph_.node(n).metadata.class_hierarchy; }
   /// The module's scopes, outermost first, as the file names them; "" is the root.
-  std::vector<std::string_view> scopes(NodeIndex n) const;
+  const std::vector<std::string_view>& scopes(NodeIndex n) const;
+  /// Scopes are numbered from 0.
+  std::size_t scope_count() const { return scopes_.size(); }
+  std::size_t scope_number(NodeIndex n) const { return static_cast<std::size_t>(scope_of_[at(n)]); }
   /// The same scope (module call) made both nodes.
   bool same_scope(NodeIndex a, NodeIndex b) const { return scope_of_[at(a)] == scope_of_[at(b)]; }
   bool inside(NodeIndex n, NodeIndex scope_holder) const;
@@ -70,19 +64,24 @@ class Origins {
     std::string_view class_name;
   };
   static std::size_t at(NodeIndex n) { return static_cast<std::size_t>(n); }
-  const Scope& scope(NodeIndex n) const { return scopes_[static_cast<std::size_t>(scope_of_[at(n)])]; }
+  const Scope& scope(NodeIndex n) const { return scopes_[scope_number(n)]; }
   void read_scopes();
   void read_groups();
-  std::int32_t intern(std::string_view raw, bool from_text, std::string_view class_name);
+  std::int32_t intern(std::string_view raw, std::string_view class_hierarchy, bool from_text);
 
   const GraphView& graph_;
   std::vector<FxGroup> groups_;
   std::vector<std::int32_t> group_of_;
-  std::unordered_map<std::string_view, std::int32_t> group_by_name_;
+  struct NameOfGroup {
+    const std::vector<FxGroup>* groups;
+    std::string_view operator()(std::int32_t g) const { return (*groups)[static_cast<std::size_t>(g)].fx.name; }
+  };
+  NameIndex<NameOfGroup> group_by_name_;
   std::vector<Scope> scopes_;
   std::vector<std::int32_t> scope_of_;
   std::unordered_map<std::string_view, std::int32_t> scope_by_raw_;
   std::deque<std::string> paths_;
+  mutable std::vector<std::vector<std::string_view>> lists_;  ///< by scope, those asked for: what `scopes` returns
 };
 
 }  // namespace headroom::recovery

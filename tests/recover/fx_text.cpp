@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "estimator/recover/fx_text.h"
-#include "estimator/recover/origins.h"
+#include "estimator/recover/stack_trace.h"
 
 using namespace headroom::recovery;
 
@@ -35,7 +37,8 @@ TEST_CASE("opaque text is no error") {
 }
 
 TEST_CASE("stack traces give frames, outermost first") {
-  const auto frames = parse_frames(
+  StackTraceReader reader;
+  const auto& frames = reader.frames(
       "File \"a/train.py\", line 3, in forward\n    return self.m(x)\nFile \"b/model.py\", line 20, in helper\n"
       "  File \"c/norm.py\", line 5, in forward\n    y = x + 1\n");
   REQUIRE(frames.size() == 3);
@@ -45,4 +48,31 @@ TEST_CASE("stack traces give frames, outermost first") {
   CHECK(frames[1].source.empty());
   CHECK(frames[2].line == "5");
   CHECK(parse_string_list("['', \"m\", 'm.h.0']") == std::vector<std::string_view>{"", "m", "m.h.0"});
+}
+
+TEST_CASE("a trace is read the same after any other") {
+  const std::string outer = "File \"a.py\", line 3, in forward\n    return self.m(x)\n";
+  const std::vector<std::string> traces = {outer + "  File \"b.py\", line 20, in helper\n    y = f(x)",
+                                           outer + "  File \"b.py\", line 21, in helper\n    return y",
+                                           outer + "  File \"b.py\", line 21, in helper\n    return y + 1",
+                                           outer + "  File \"b.py\", line 21, in helper",
+                                           outer,
+                                           "File \"a.py\", line 3, in forward\n    return self.m(x, y)\n",
+                                           "File \"a.py\", line 3, in forward\n",
+                                           "no trace",
+                                           "",
+                                           outer.substr(0, 40)};
+  const auto text = [](const std::vector<Frame>& frames) {
+    std::string all;
+    for (const Frame& f : frames)
+      all += std::string(f.file) + ":" + std::string(f.line) + " " + std::string(f.function) + " " +
+             std::string(f.source) + "\n";
+    return all;
+  };
+  for (const std::string& first : traces)
+    for (const std::string& second : traces) {
+      StackTraceReader alone, after;
+      after.frames(first);
+      CHECK(text(after.frames(second)) == text(alone.frames(second)));
+    }
 }

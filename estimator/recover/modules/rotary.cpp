@@ -1,6 +1,7 @@
 #include "estimator/recover/modules/rotary.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "estimator/recover/casts.h"
 
@@ -9,9 +10,16 @@ namespace headroom::recovery {
 void plan_rotary(Recovery& r) {
   if (r.mode.low_precision_file || !r.origins.has_text()) return;
   const GraphView& g = r.graph;
+  constexpr std::int8_t not_asked = -1;
+  std::vector<std::int8_t> known(r.origins.scope_count(), not_asked);
+  const auto in_rotary = [&](NodeIndex n) {
+    std::int8_t& of_scope = known[r.origins.scope_number(n)];
+    if (of_scope == not_asked) of_scope = is_rotary(r.origins.module(n), r.origins.module_class(n));
+    return of_scope != 0;
+  };
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
-    if (!r.origins.group_of(n) || !is_rotary(r.origins.module(n), r.origins.module_class(n))) continue;
+    if (!r.origins.group_of(n) || !in_rotary(n)) continue;
     const ValueId y = g.output(n);
     if (!y.valid() || !is_float(g.value(y).dtype) || r.is_host(y)) continue;
     // inv_freq[None, :, None].float(): the module's cast may have made the buffer low.
@@ -25,10 +33,7 @@ void plan_rotary(Recovery& r) {
         r.set_wide(y);
       }
     const auto readers = g.readers(y);
-    const bool leaves = std::any_of(readers.begin(), readers.end(), [&](NodeIndex reader) {
-      return !is_rotary(r.origins.module(reader), r.origins.module_class(reader));
-    });
-    if (leaves) r.cast_result(y);
+    if (!std::all_of(readers.begin(), readers.end(), in_rotary)) r.cast_result(y);
   }
 }
 
