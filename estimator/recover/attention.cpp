@@ -55,6 +55,15 @@ MaskOrigin mask_origin(const GraphView& graph, ValueId mask) {
       origin.activation = true;
       continue;
     }
+    if (op == "Mul" && is_float(graph.value(graph.output(n)).dtype)) {
+      const auto is_plain = [&](ValueId side) {
+        if (graph.value(side).count() == 1) return false;
+        const MaskOrigin of_side = mask_origin(graph, side);
+        return !of_side.causal && !of_side.window && !of_side.comparison && !of_side.activation &&
+               !of_side.constant_fill && of_side.inputs.empty();
+      };
+      origin.distances = origin.distances || (is_plain(graph.input(n, 0)) && is_plain(graph.input(n, 1)));
+    }
     for (const ValueId i : graph.inputs(n)) work.push_back(i);
   }
   return origin;
@@ -92,7 +101,7 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     }
     return out;
   }
-  if (origin.activation) {
+  if (origin.activation || origin.distances) {
     out.mask = g.resolve(mask);
     return out;
   }

@@ -32,10 +32,26 @@ bool is_anonymous(std::string_view name) {
 }
 
 bool is_buffer_name(std::string_view name) {
-  constexpr auto exact = std::to_array<std::string_view>(
-      {"running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids", "anchors",
-       "relative_position_index", "relative_coords_table", "original_inv_freq", "attn_mask", "bias_mask", "masked_bias",
-       "token_type_ids", "mask", "pe", "freqs", "cos_cached", "sin_cached", "inv_timescales"});
+  constexpr auto exact = std::to_array<std::string_view>({"running_mean",
+                                                          "running_var",
+                                                          "num_batches_tracked",
+                                                          "inv_freq",
+                                                          "position_ids",
+                                                          "anchors",
+                                                          "relative_position_index",
+                                                          "relative_coords_table",
+                                                          "original_inv_freq",
+                                                          "attn_mask",
+                                                          "bias_mask",
+                                                          "masked_bias",
+                                                          "token_type_ids",
+                                                          "mask",
+                                                          "pe",
+                                                          "freqs",
+                                                          "cos_cached",
+                                                          "sin_cached",
+                                                          "inv_timescales",
+                                                          "embed_scale"});
   const std::string_view l = leaf(name);
   return std::find(exact.begin(), exact.end(), l) != exact.end() || l.ends_with("_mask");
 }

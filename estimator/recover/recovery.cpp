@@ -145,7 +145,11 @@ bool Recovery::is_host_node(NodeIndex n) const {
 void Recovery::find_host_values() {
   for (const Initializer* i : graph.initializers()) {
     const std::string_view name = graph.name(i->value);
-    const bool of_module = name.find('.') != std::string_view::npos && !is_anonymous(name);
+    // The dynamo exporter's constants have names without a dot; TorchScript's are anonymous, so such a name is the
+    // root module's own ("logit_scale").
+    const ShapedValue& value = graph.value(i->value);
+    const bool of_root = mode.torch_names && !origins.has_text() && is_float(value.dtype) && value.count() == 1;
+    const bool of_module = !is_anonymous(name) && (name.find('.') != std::string_view::npos || of_root);
     if (!of_module && is_small(i->value)) set_host(i->value);
   }
   for (std::size_t n = 0; n < graph.size(); ++n) {

@@ -10,6 +10,7 @@
 #include "estimator/recover/convolution.h"
 #include "estimator/recover/fx_call.h"
 #include "estimator/recover/modules/t5.h"
+#include "estimator/recover/recurrent_text.h"
 
 namespace headroom::recovery {
 
@@ -100,7 +101,10 @@ Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
 // ------------------------------------------------------------------------------------------------------------
 
 void linear(Recovery& r, const FxCall& c) {
-  const ValueId x = c.value_of_arg(0).valid() || c.data().empty() ? c.value_of_arg(0) : c.data()[0];
+  ValueId x = c.value_of_arg(0);
+  if (!x.valid() && !c.data().empty()) x = c.data()[0];
+  if (!x.valid())  // a buffer is projected (a table of coordinates)
+    if (const NodeIndex product = c.find({"MatMul", "Gemm"}); product != no_node) x = r.graph.input(product, 0);
   const Dims in = x.valid() ? r.dims(x) : Dims{};
   const Dims& out = r.dims(c.result());
   const std::int64_t columns = in.empty() ? 1 : in.back(), rows = out.empty() ? 1 : out.back();
@@ -140,6 +144,14 @@ void group_norm_with(Recovery& r, const FxCall& c, std::size_t weight, std::int6
 }
 void group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 2, c.integer(1, 1), c.real(4, 1e-5)); }
 void native_group_norm(Recovery& r, const FxCall& c) { group_norm_with(r, c, 1, c.integer(6, 1), c.real(7, 1e-5)); }
+
+void instance_norm(Recovery& r, const FxCall& c) {
+  const Dims channels{r.dims(c.result())[1]};
+  Args args{c.tensor(r, 0)};
+  for (std::size_t i = 1; i < 5; ++i) args.push_back(c.parameter(r, i, channels));
+  args.insert(args.end(), {c.integer(5, 1) != 0, c.real(6, 0.1), c.real(7, 1e-5), true});
+  r.emit("aten::instance_norm", std::move(args), c.result());
+}
 
 Reads plan_embedding(Recovery& r, const FxCall& c) {
   const NodeIndex gather = c.find({"Gather"});
@@ -459,6 +471,27 @@ void generic(Recovery& r, const FxCall& c) {
   r.emit(op, c.all_args(r), c.result());
 }
 
+/// x.var() and x.std(), taken apart by the exporter's type promotion.
+void variance(Recovery& r, const FxCall& c) {
+  r.emit("aten::var.correction", {c.tensor(r, 0), c.arg(r, 1), c.real(2, 1), false}, c.result());
+}
+
+/// The exporter's type promotion makes tensors of the numbers that bound a clamp.
+void clamp(Recovery& r, const FxCall& c) {
+  Args args = c.all_args(r);
+  const bool tensors =
+      std::any_of(args.begin() + 1, args.end(), [](const Arg& a) { return std::holds_alternative<SlotId>(a); });
+  r.emit(tensors ? "aten::clamp.Tensor" : "aten::clamp", std::move(args), c.result());
+}
+
+/// The exporter's type promotion makes a tensor of the number that a value is compared with.
+void compare(Recovery& r, const FxCall& c) {
+  Args args = c.all_args(r);
+  const bool tensors = args.size() > 1 && std::holds_alternative<SlotId>(args[1]);
+  const std::string_view base = c.target().substr(5, c.target().rfind('.') - 5);
+  r.emit("aten::" + std::string(base) + (tensors ? ".Tensor" : ".Scalar"), std::move(args), c.result());
+}
+
 constexpr std::array rules{
     TargetRule{"aten.linear", linear, read_all},
     TargetRule{"aten.addmm", addmm, read_all},
@@ -467,6 +500,7 @@ constexpr std::array rules{
     TargetRule{"aten.rms_norm", rms_norm, read_all},
     TargetRule{"aten.group_norm", group_norm, read_all},
     TargetRule{"aten.native_group_norm", native_group_norm, read_all},
+    TargetRule{"aten.instance_norm", instance_norm, read_all},
     TargetRule{"aten.embedding", embedding, plan_embedding},
     TargetRule{"aten._native_batch_norm_legit_functional", batch_norm, plan_batch_norm},
     TargetRule{"aten._native_batch_norm_legit_no_training", batch_norm, plan_batch_norm},
@@ -485,13 +519,21 @@ constexpr std::array rules{
     TargetRule{"aten.expand", expand, read_all},
     TargetRule{"aten.clone", clone, read_all},
     TargetRule{"aten.alias", identity, read_all},
-    TargetRule{"aten.detach", identity, read_all},
+    TargetRule{"aten.detach", generic, read_all},
     TargetRule{"aten.lift_fresh_copy", identity, read_all},
     TargetRule{"aten.slice", slice, read_all},
     TargetRule{"aten.squeeze", squeeze, read_all},
     TargetRule{"aten._to_copy", to, read_all},
     TargetRule{"aten.to", to, read_all},
-    TargetRule{"prims.convert_element_type", to, read_all},
+    TargetRule{"prims.convert_element_type", identity, read_all},  // eager kernels promote as they read
+    TargetRule{"prims.var", variance, read_all},
+    TargetRule{"aten.clamp", clamp, read_all},
+    TargetRule{"aten.eq", compare, read_all},
+    TargetRule{"aten.ne", compare, read_all},
+    TargetRule{"aten.lt", compare, read_all},
+    TargetRule{"aten.le", compare, read_all},
+    TargetRule{"aten.gt", compare, read_all},
+    TargetRule{"aten.ge", compare, read_all},
     TargetRule{"aten.mean", mean, read_all},
     TargetRule{"aten.as_strided", as_strided, read_all},
     TargetRule{"aten.native_dropout", native_dropout, read_all},
@@ -528,6 +570,32 @@ constexpr std::array rules{
     TargetRule{"aten.mul", elementwise, read_all},
 };
 
+/// x.unbind(dim): the exporter writes a Slice and a Squeeze for each part. False: the nodes say it themselves.
+bool claim_unbind(Recovery& r, const FxCall& c) {
+  const GraphView& g = r.graph;
+  const ValueId x = c.value_of_arg(0);
+  if (!x.valid()) return false;
+  const std::int64_t given = c.integer(1, 0);
+  const std::int64_t axis = given < 0 ? given + std::ssize(g.dims(x)) : given;
+  if (axis < 0 || axis >= std::ssize(g.dims(x))) return false;
+  std::vector<ValueId> parts(static_cast<std::size_t>(g.dims(x)[static_cast<std::size_t>(axis)]));
+  std::vector<NodeIndex> makers;
+  for (const NodeIndex n : c.group().nodes) {
+    if (!g.is(n, "Squeeze")) continue;
+    const NodeIndex cut = g.producer(g.input(n, 0));
+    if (!g.is(cut, "Slice") || g.input(cut, 0) != x) return false;
+    const auto* start = g.integers(g.input(cut, 1));
+    if (!start || start->size() != 1 || (*start)[0] < 0 || (*start)[0] >= std::ssize(parts)) return false;
+    parts[static_cast<std::size_t>((*start)[0])] = g.output(n);
+    makers.push_back(n);
+  }
+  if (makers.empty()) return false;
+  for (const NodeIndex n : c.group().nodes) r.set_owned(n);
+  r.claim({makers[0], {x}, [&r, x, axis, parts] { r.emit_many("aten::unbind.int", {r.tensor(x), axis}, parts); }});
+  for (std::size_t i = 1; i < makers.size(); ++i) r.claim({makers[i], {g.output(makers[0])}, [] {}});
+  return true;
+}
+
 /// Targets that the group's nodes say as well, or that have several results: left to the operators.
 bool left_to_operators(std::string_view target) {
   constexpr std::array names = {"aten.sym_size",      "aten.split",  "aten.split_with_sizes",
@@ -560,9 +628,15 @@ void plan_text(Recovery& r) {
     }
     const TargetRule* rule = rule_for(target);
     const bool attention = target.starts_with("aten.scaled_dot_product_attention");
-    if (!rule && !attention && left_to_operators(target)) continue;
+    const bool recurrent = target.ends_with(".input"), unbind = target == "aten.unbind.int";
+    if (!rule && !attention && !recurrent && !unbind && left_to_operators(target)) continue;
     auto call = FxCall::resolve(r, group);
     if (!call) continue;
+    if (recurrent && (claim_recurrent(r, *call) || left_to_operators(target))) continue;
+    if (unbind) {
+      claim_unbind(r, *call);
+      continue;
+    }
     const ValueId result = call->result();
     const NodeIndex at = r.graph.producer(result);
     if (attention) {

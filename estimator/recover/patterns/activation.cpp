@@ -1,4 +1,4 @@
-// GELU, SiLU, Hardswish, rsqrt: one kernel in eager, several operators in the file.
+// GELU, SiLU, Hardswish, Mish, GLU, rsqrt: one kernel in eager, several operators in the file.
 #include <array>
 
 #include "estimator/recover/patterns/patterns.h"
@@ -80,6 +80,31 @@ void find_gated(Recovery& r, NodeIndex gate, std::string_view op) {
 void find_silu(Recovery& r, NodeIndex n) { find_gated(r, n, "aten::silu"); }
 void find_hardswish(Recovery& r, NodeIndex n) { find_gated(r, n, "aten::hardswish"); }
 
+/// x · tanh(softplus(x)) in one module.
+void find_mish(Recovery& r, NodeIndex softplus) {
+  const GraphView& g = r.graph;
+  const NodeIndex tanh = g.only_reader(g.output(softplus));
+  if (!g.is(tanh, "Tanh")) return;
+  const NodeIndex mul = g.only_reader(g.output(tanh));
+  const ValueId x = g.input(softplus, 0);
+  if (g.is(mul, "Mul") && g.reads(mul, x) && r.origins.same_scope(mul, softplus)) claim_unary(r, mul, x, "aten::mish");
+}
+
+/// The first half of a Split, times the Sigmoid of the second.
+void find_glu(Recovery& r, NodeIndex sigmoid) {
+  const GraphView& g = r.graph;
+  const ValueId gate = g.input(sigmoid, 0);
+  const NodeIndex split = g.producer(gate), mul = g.only_reader(g.output(sigmoid));
+  if (!g.is(split, "Split") || !g.is(mul, "Mul") || g.node(split).outputs.size() != 2) return;
+  const ValueId half = g.node(split).output(0);
+  if (g.output_index(gate) != 1 || g.only_reader(half) != mul || g.only_reader(gate) != sigmoid ||
+      g.dims(half) != g.dims(gate))
+    return;
+  r.claim({mul, {g.input(split, 0)}, [&r, x = g.input(split, 0), axis = g.node(split).integer("axis", 0)] {
+             r.emit("aten::glu", {r.tensor(x), axis});
+           }});
+}
+
 /// Sqrt of a sum, then 1 / it.
 void find_rsqrt(Recovery& r, NodeIndex n) {
   const GraphView& g = r.graph;
@@ -90,9 +115,10 @@ void find_rsqrt(Recovery& r, NodeIndex n) {
   claim_unary(r, n, g.input(sqrt, 0), "aten::rsqrt");
 }
 
-constexpr std::array list{Pattern{"Erf", find_gelu},     Pattern{"Tanh", find_tanh_gelu},
-                          Pattern{"Sigmoid", find_silu}, Pattern{"HardSigmoid", find_hardswish},
-                          Pattern{"Div", find_rsqrt},    Pattern{"Reciprocal", find_rsqrt}};
+constexpr std::array list{Pattern{"Erf", find_gelu},      Pattern{"Tanh", find_tanh_gelu},
+                          Pattern{"Sigmoid", find_silu},  Pattern{"HardSigmoid", find_hardswish},
+                          Pattern{"Div", find_rsqrt},     Pattern{"Reciprocal", find_rsqrt},
+                          Pattern{"Softplus", find_mish}, Pattern{"Sigmoid", find_glu}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// torch.roll, and the packed projection of nn.MultiheadAttention.
+// torch.roll, torch.chunk, torch.index_add, and the packed projection of nn.MultiheadAttention.
 #include <array>
 
 #include "estimator/recover/patterns/patterns.h"
@@ -66,7 +66,54 @@ void find_packed_projection(Recovery& r, NodeIndex squeeze) {
            }});
 }
 
-constexpr std::array list{Pattern{"Concat", find_roll}, Pattern{"Squeeze", find_packed_projection}};
+/// The exporter of x.chunk(n) writes one Slice a part, each beginning at the value where the one before it ended.
+void find_chunks(Recovery& r, NodeIndex first) {
+  const GraphView& g = r.graph;
+  const ValueId x = g.input(first, 0);
+  const auto axes = g.attribute_or_input(first, "axes", 3);
+  const auto* start = g.integers(g.input(first, 1));
+  if (!axes || axes->size() != 1 || !start || (*start)[0] != 0 || !g.is(g.producer(g.input(first, 2)), "Mul")) return;
+  const std::size_t axis = static_cast<std::size_t>((*axes)[0] < 0 ? (*axes)[0] + std::ssize(g.dims(x)) : (*axes)[0]);
+  std::vector<ValueId> parts{g.output(first)};
+  std::vector<NodeIndex> nodes{first};
+  std::int64_t covered = g.dims(parts[0])[axis];
+  for (const NodeIndex n : g.readers(x)) {
+    if (!g.is(n, "Slice") || g.input(n, 1) != g.input(nodes.back(), 2) || !r.is_free(n)) continue;
+    nodes.push_back(n);
+    parts.push_back(g.output(n));
+    covered += g.dims(parts.back())[axis];
+  }
+  if (parts.size() < 2 || covered != g.dims(x)[axis]) return;
+  const auto size = g.dims(parts[0])[axis];
+  r.claim({first, {x}, [&r, x, parts, size, axis] {
+             r.emit_many("aten::split.Tensor", {r.tensor(x), size, static_cast<std::int64_t>(axis)}, parts);
+           }});
+  for (std::size_t i = 1; i < nodes.size(); ++i) r.claim({nodes[i], {parts[0]}, [] {}});
+}
+
+/// x.index_add(dim, index, source): the exporter adds what it scatters into zeros at the expanded index.
+void find_index_add(Recovery& r, NodeIndex add) {
+  const GraphView& g = r.graph;
+  for (const ValueId scattered : g.inputs(add)) {
+    const NodeIndex scatter = g.producer(scattered);
+    if (!g.is(scatter, "ScatterElements") || g.only_reader(scattered) != add ||
+        g.producer_op(g.input(scatter, 0)) != "ConstantOfShape")
+      continue;
+    const NodeIndex expand = g.producer(g.input(scatter, 1));
+    if (!g.is(expand, "Expand")) continue;
+    ValueId index = g.input(expand, 0);
+    if (g.producer_op(index) == "Unsqueeze") index = g.input(g.producer(index), 0);
+    if (g.dims(index).size() != 1) continue;
+    const ValueId self = g.other_input(add, scattered), source = g.input(scatter, 2);
+    r.claim({add, {self, index, source}, [&r, self, index, source, axis = g.node(scatter).integer("axis", 0)] {
+               r.emit("aten::index_add", {r.tensor(self), axis, r.tensor(index), r.tensor(source)});
+             }});
+    return;
+  }
+}
+
+constexpr std::array list{Pattern{"Slice", find_chunks}, Pattern{"Add", find_index_add}, Pattern{"Concat", find_roll},
+                          Pattern{"Squeeze", find_packed_projection}};
 
 }  // namespace
 
