@@ -14,12 +14,6 @@
 namespace headroom::report {
 namespace {
 
-/// What a change makes of the reserved peak, which decides what fits: "-786 MiB", "+20.0 MiB", "0".
-std::string saved_text(Bytes before, Bytes after) {
-  const Bytes more = after - before;
-  return more.count() == 0 ? "0" : (more.count() > 0 ? "+" : "") + human(more);
-}
-
 std::string card_name(const Scenario& s) {
   return s.device.name.empty() ? "a card of " + human(s.device.total_bytes) : s.device.name;
 }
@@ -40,10 +34,6 @@ void for_each_step(const Advice& a, F&& f) {
     f(i + 1, a.steps[i], before);
     if (a.steps[i].kept) before = {a.steps[i].together.allocated, a.steps[i].together.reserved};
   }
-}
-
-std::string estimate_command(const Advice& a, const Scenario& s) {
-  return "headroom estimate " + command_text({a.base.model.name}) + " " + command_text(flags_of(s));
 }
 
 }  // namespace
@@ -87,8 +77,8 @@ std::string advice_table(const Advice& a, const TableStyle& style) {
       "  " + fit("as it is", titles - 2) +
       fmt::format("  {:>9}  {:>9}  {:>9}  {:>9}\n", "", "", human(a.base.peak_allocated), human(a.base.peak_reserved));
   for_each_step(a, [&](std::size_t n, const AdviceStep& s, const Reached& before) {
-    const std::string alone = saved_text(a.base.peak_reserved, s.alone.reserved);
-    const std::string on_top = saved_text(before.reserved, s.together.reserved);
+    const std::string alone = signed_size(s.alone.reserved - a.base.peak_reserved);
+    const std::string on_top = signed_size(s.together.reserved - before.reserved);
     const std::string lead = fmt::format("{:>2}  ", n);
     std::string title = wrapped(s.rung.title, titles, 4, lead);
     // The figures stand behind the title's first line.
@@ -125,7 +115,7 @@ std::string advice_table(const Advice& a, const TableStyle& style) {
     for (const Rung& r : a.chosen->rungs) out += wrapped(r.title, width, 6, "    - ");
     out += fmt::format("    {} allocated, {} reserved, {} device\n", human(a.chosen->run.allocated),
                        human(a.chosen->run.reserved), human(a.chosen->run.device));
-    out += wrapped(estimate_command(a, a.chosen->run.scenario), width, 6, "    ");
+    out += wrapped(estimate_command(a.base, a.chosen->run.scenario), width, 6, "    ");
   }
   return out;
 }
@@ -210,15 +200,15 @@ std::string advice_markdown(const Advice& a) {
   out += fmt::format("| | as it is | | | {} | {} |\n", human(a.base.peak_allocated), human(a.base.peak_reserved));
   for_each_step(a, [&](std::size_t n, const AdviceStep& s, const Reached& before) {
     out += fmt::format("| {} | {}{} | {} | {} | {} | {} |\n", n, markdown_text(s.rung.title),
-                       s.kept ? "" : " (not kept)", saved_text(a.base.peak_reserved, s.alone.reserved),
-                       saved_text(before.reserved, s.together.reserved), human(s.together.allocated),
+                       s.kept ? "" : " (not kept)", signed_size(s.alone.reserved - a.base.peak_reserved),
+                       signed_size(s.together.reserved - before.reserved), human(s.together.allocated),
                        human(s.together.reserved));
   });
   out += "\n**" + markdown_text(chosen_sentence(a)) + "**\n";
   if (a.chosen && !a.chosen->rungs.empty()) {
     out += "\n";
     for (const Rung& r : a.chosen->rungs) out += "- " + markdown_text(r.title) + "\n";
-    out += "\n    " + estimate_command(a, a.chosen->run.scenario) + "\n";
+    out += "\n    " + estimate_command(a.base, a.chosen->run.scenario) + "\n";
   }
   for_each_step(a, [&](std::size_t n, const AdviceStep& s, const Reached&) {
     out += fmt::format("\n{}. {}\n\n   {}\n", n, markdown_text(s.rung.title), markdown_text(cost_text(s.rung.cost)));

@@ -8,6 +8,7 @@
 
 #include "estimator/base/text.h"
 #include "estimator/report/escape.h"
+#include "estimator/report/figures.h"
 #include "estimator/report/json_parts.h"
 
 namespace headroom::report {
@@ -23,11 +24,6 @@ std::array<Change, 3> figures(const Difference& d) {
   return {{{"allocated", d.before.allocated, d.after.allocated},
            {"reserved", d.before.reserved, d.after.reserved},
            {"device", d.before.device, d.after.device}}};
-}
-
-std::string spaced(std::string key) {
-  std::replace(key.begin(), key.end(), '_', ' ');
-  return key;
 }
 
 std::string title(const Difference& d) {
@@ -62,8 +58,6 @@ std::string verdict_line(const DifferenceVerdict& v) {
 }
 
 }  // namespace
-
-std::string signed_size(Bytes b) { return (b.count() > 0 ? "+" : "") + human(b); }
 
 std::string difference_table(const Difference& d, const DifferenceVerdict& verdict, const TableStyle& style) {
   const Text text(style);

@@ -21,7 +21,4 @@ std::string difference_json(const Difference& d, const DifferenceVerdict& verdic
 std::string difference_csv(const Difference& d);
 std::string difference_markdown(const Difference& d, const DifferenceVerdict& verdict);
 
-/// "+1.50 GiB", "-20.0 MiB", "0 B".
-std::string signed_size(Bytes b);
-
 }  // namespace headroom::report

@@ -101,6 +101,10 @@ std::string latex_text(std::string_view s) {
     const char32_t point = next_point(clean, at);
     if (point == U'…')
       out += "\\ldots{}";
+    else if (point == U'✗')
+      out += "$\\times$";
+    else if (point == U'→')
+      out += "$\\rightarrow$";
     else if (point == U'·')
       out += "\\textperiodcentered{}";
     else if (point >= 0x80 && (point < 0xC0 || point > 0xFF))

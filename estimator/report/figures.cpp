@@ -4,6 +4,7 @@
 #include <map>
 
 #include "estimator/base/text.h"
+#include "estimator/plan/command.h"
 #include "estimator/program/scenario_text.h"
 #include "estimator/report/report.h"
 
@@ -70,6 +71,18 @@ std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e) {
     return a.diagnostic.bound > b.diagnostic.bound;
   });
   return rows;
+}
+
+std::string spaced(std::string_view key) {
+  std::string out(key);
+  std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
+}
+
+std::string signed_size(Bytes b) { return (b.count() > 0 ? "+" : "") + human(b); }
+
+std::string estimate_command(const Estimate& e, const Scenario& s) {
+  return "headroom estimate " + command_text({e.model.name}) + " " + command_text(flags_of(s));
 }
 
 std::string place_line(const RunPlace& p) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/plan/estimate.h"
@@ -40,6 +41,13 @@ struct DiagnosticRow {
   int count = 1;
 };
 std::vector<DiagnosticRow> diagnostic_rows(const Estimate& e);
+
+/// "optimizer state" of "optimizer_state".
+std::string spaced(std::string_view key);
+/// "+1.50 GiB", "-20.0 MiB", "0 B".
+std::string signed_size(Bytes b);
+/// What one types to estimate the same model under `s`.
+std::string estimate_command(const Estimate& e, const Scenario& s);
 
 /// "backward, aten::mm in transformer.h.0.mlp", "setup, wte.weight".
 std::string place_line(const RunPlace& p);

@@ -36,12 +36,13 @@ std::string latex_picture(const Picture& p) {
   out += fmt::format("\\begin{{picture}}({:.0f},{:.0f})\n", p.width, p.height);
   std::map<std::string_view, std::string> boxes;
   for (const auto& b : p.boxes)
-    boxes[b.colour] += fmt::format("\\put({:.1f},{:.1f}){{\\rule{{{:.1f}\\unitlength}}{{{:.1f}\\unitlength}}}}\n", b.x,
+    boxes[b.colour] += fmt::format("\\put({:.1f},{:.1f}){{\\rule{{{:.1f}\\unitlength}}{{{:.1f}\\unitlength}}}}%\n", b.x,
                                    p.height - b.y - b.height, b.width, b.height);
   for (const auto& [colour, put] : boxes) {
     std::string upper;
     for (const char c : colour) upper += c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
-    out += "{\\color[HTML]{" + upper + "}\n" + put + "}\n";
+    // A blank between them would move what follows.
+    out += "{\\color[HTML]{" + upper + "}%\n" + put + "}%\n";
   }
   for (const auto& l : p.lines) {
     const double y = p.height - l.y;

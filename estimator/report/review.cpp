@@ -27,16 +27,6 @@ std::vector<GridCell> cells(std::vector<std::string> texts) {
   return out;
 }
 
-std::string spaced(std::string_view key) {
-  std::string out(key);
-  std::replace(out.begin(), out.end(), '_', ' ');
-  return out;
-}
-
-std::string estimate_command(const Estimate& e, const Scenario& s) {
-  return "headroom estimate " + command_text({e.model.name}) + " " + command_text(flags_of(s));
-}
-
 void answer(Document& d, const Estimate& e) {
   d.heading("The answer");
   std::string text = fmt::format("The process takes {} of the card (nvidia-smi), {} of it allocated at the peak.",
@@ -91,18 +81,14 @@ void what_to_change(Document& d, const Advice& a) {
       "Every row is a simulation of its own. Alone: what the change makes of the reserved peak, which decides what "
       "fits; on top: after the changes in the rows before it.");
   Grid g = grid({{"change", false, true}, {"alone"}, {"on top"}, {"allocated"}, {"reserved"}});
-  const auto signed_change = [](Bytes before, Bytes after) {
-    const Bytes more = after - before;
-    return (more.count() > 0 ? "+" : "") + human(more);
-  };
   g.rows.push_back(cells({"as it is", "", "", human(a.base.peak_allocated), human(a.base.peak_reserved)}));
   Bytes reached = a.base.peak_reserved;
   std::vector<std::string> costs;
   for (const AdviceStep& s : a.steps) {
     if (!s.kept && s.alone.reserved >= a.base.peak_reserved) continue;
     g.rows.push_back(
-        cells({s.rung.title + (s.kept ? "" : " (not kept)"), signed_change(a.base.peak_reserved, s.alone.reserved),
-               signed_change(reached, s.together.reserved), human(s.together.allocated), human(s.together.reserved)}));
+        cells({s.rung.title + (s.kept ? "" : " (not kept)"), signed_size(s.alone.reserved - a.base.peak_reserved),
+               signed_size(s.together.reserved - reached), human(s.together.allocated), human(s.together.reserved)}));
     if (s.kept) reached = s.together.reserved;
     costs.push_back(s.rung.title + ": " + cost_text(s.rung.cost) +
                     ". headroom: " + flags_text(a.base.scenario, s.alone.scenario));

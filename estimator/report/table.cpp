@@ -14,12 +14,6 @@ constexpr std::size_t shown_tensors = 8;
 constexpr std::size_t shown_diagnostics = 8;
 constexpr int bar_colours[] = {33, 38, 43, 79, 114, 150, 186, 216};
 
-std::string spaced(std::string_view key) {
-  std::string out(key);
-  std::replace(out.begin(), out.end(), '_', ' ');
-  return out;
-}
-
 class Table {
  public:
   Table(const Estimate& e, const TableStyle& style)
