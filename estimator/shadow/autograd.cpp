@@ -5,6 +5,7 @@
 
 #include "estimator/shadow/checkpoint.h"
 #include "estimator/shadow/kernels/reduce.h"
+#include "estimator/shadow/portrait.h"
 #include "estimator/shadow/shadow.h"
 
 namespace headroom::shadow {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::uint64_t accumulate_first = ~std::uint64_t{0};
 
 /// torch/csrc/autograd/functions/accumulate_grad.{h,cpp}.
-class AccumulateGrad final : public Node, public Pooled<AccumulateGrad> {
+class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor variable) : variable_(std::move(variable)) {
     sequence = accumulate_first;
@@ -24,6 +25,10 @@ class AccumulateGrad final : public Node, public Pooled<AccumulateGrad> {
 
   std::string_view name() const override { return "AccumulateGrad"; }
   Gradients apply(Shadow&, const Gradients&) override { return {}; }
+  bool portray(Portrait& p) const override {
+    p.add(variable_);
+    return true;
+  }
 
   void accumulate(Shadow& m, Tensor grad) {
     if (!grad) return;
@@ -41,7 +46,7 @@ class AccumulateGrad final : public Node, public Pooled<AccumulateGrad> {
     }
     m.recorder().becomes(*g->storage, Category::gradients);
     g->label = v.label;
-    if (v.label >= 0) m.recorder().name(*g->storage, m.label(v.label));
+    if (v.label >= 0) m.recorder().name(*g->storage, v.label);
     v.grad = std::move(g);
   }
 
@@ -58,12 +63,13 @@ class AccumulateGrad final : public Node, public Pooled<AccumulateGrad> {
 };
 
 /// Gradients that wait for a node, one buffer per node (input_buffer.cpp).
+using Buffer = boost::container::small_vector<Tensor, 1>;
 struct Task {
   Ref<Node> node;
-  std::vector<Tensor> grads;
+  Buffer grads;
 };
 
-void add_to_buffer(Shadow& m, std::vector<Tensor>& buffer, std::size_t at, Tensor grad) {
+void add_to_buffer(Shadow& m, Buffer& buffer, std::size_t at, Tensor grad) {
   if (!grad) return;
   Tensor& old = buffer[at];
   if (!old) {
@@ -76,6 +82,16 @@ void add_to_buffer(Shadow& m, std::vector<Tensor>& buffer, std::size_t at, Tenso
   old = std::move(sum);
 }
 
+/// sum_to, of which a network has few different ones.
+Tensor summed(Shadow& m, const Tensor& grad, const Dims& sizes) {
+  static constexpr char code{};
+  Signature s(&code, m.mode() | static_cast<std::uint64_t>(m.recorder().op) << 32);
+  s.add(grad);
+  for (const std::int64_t n : sizes) s.add(Value(n));
+  Outputs sum = m.repeatable(s, [&] { return Outputs{Value(sum_to(m, grad, sizes))}; });
+  return std::move(sum[0]).take_tensor();
+}
+
 /// validate_outputs (engine.cpp): per edge, broadcast gradients are summed, then brought to the input's dtype.
 void validate(Shadow& m, const Node& n, Gradients& grads) {
   for (std::size_t i = 0; i < n.next.size() && i < grads.size(); ++i) {
@@ -86,17 +102,19 @@ void validate(Shadow& m, const Node& n, Gradients& grads) {
     }
     if (!grads[i]) continue;
     const InputMetadata& meta = e.node->inputs[e.input_nr];
-    if (grads[i]->sizes != meta.sizes) grads[i] = sum_to(m, grads[i], meta.sizes);
+    if (grads[i]->sizes != meta.sizes) grads[i] = summed(m, grads[i], meta.sizes);
     if (grads[i]->dtype != meta.dtype && is_float(grads[i]->dtype) && is_float(meta.dtype))
       grads[i] = m.empty_like(grads[i], meta.dtype);
   }
 }
 
-void count_dependencies(Node* root, std::uint32_t visit) {
+/// Returns how many nodes there are.
+std::size_t count_dependencies(Node* root, std::uint32_t visit) {
   std::vector<Node*> stack{root};
   root->visit = visit;
   root->dependencies = 0;
   root->buffer = -1;
+  std::size_t count = 1;
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();
@@ -108,10 +126,12 @@ void count_dependencies(Node* root, std::uint32_t visit) {
         to->dependencies = 0;
         to->buffer = -1;
         stack.push_back(to);
+        ++count;
       }
       ++to->dependencies;
     }
   }
+  return count;
 }
 
 }  // namespace
@@ -171,6 +191,11 @@ void SavedVariable::reset() {
   holder_.reset();
 }
 
+bool SavedVariable::portray(Portrait& p) const {
+  p.add(tensor_);
+  return !holder_;
+}
+
 Tensor SavedVariable::unpack(Shadow& m) const {
   if (holder_) return holder_->frame->unpack(m, holder_->number);
   return tensor_;
@@ -193,15 +218,16 @@ void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
   const bool thread = std::exchange(m.on_autograd_thread_, true);
   const auto module = m.recorder_.module;
   const auto site = m.recorder_.site;
+  const auto op = m.recorder_.op;
 
-  count_dependencies(root->grad_fn.get(), ++m.visits_);
   std::vector<Task> tasks;
+  tasks.reserve(count_dependencies(root->grad_fn.get(), ++m.visits_));
   std::vector<std::pair<std::uint64_t, std::int32_t>> ready;  // heap: largest sequence number first, then first come
   const auto enqueue = [&](std::int32_t task) {
     ready.emplace_back(tasks[static_cast<std::size_t>(task)].node->sequence, -task);
     std::push_heap(ready.begin(), ready.end());
   };
-  tasks.push_back({root->grad_fn, std::vector<Tensor>(root->grad_fn->inputs.size())});
+  tasks.push_back({root->grad_fn, Buffer(root->grad_fn->inputs.size())});
   tasks[0].grads[root->output_nr] = std::move(grad);
   root->grad_fn->buffer = 0;
   enqueue(0);
@@ -211,7 +237,7 @@ void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
     const auto task = static_cast<std::size_t>(-ready.back().second);
     ready.pop_back();
     const Ref<Node> node = std::move(tasks[task].node);
-    std::vector<Tensor> received = std::move(tasks[task].grads);
+    Buffer received = std::move(tasks[task].grads);
     m.recorder_.module = node->module;
     m.recorder_.site = node->site;
     if (node->sequence == accumulate_first) {
@@ -232,7 +258,7 @@ void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
       if (!e.node) continue;
       if (e.node->buffer < 0) {
         e.node->buffer = static_cast<std::int32_t>(tasks.size());
-        tasks.push_back({e.node, std::vector<Tensor>(e.node->inputs.size())});
+        tasks.push_back({e.node, Buffer(e.node->inputs.size())});
       }
       if (i < outputs.size())
         add_to_buffer(m, tasks[static_cast<std::size_t>(e.node->buffer)].grads, e.input_nr, std::move(outputs[i]));
@@ -241,6 +267,7 @@ void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
   }
   m.recorder_.module = module;
   m.recorder_.site = site;
+  m.recorder_.op = op;
   m.on_autograd_thread_ = thread;
   m.grad_enabled_ = grad_mode;
 }

@@ -14,6 +14,7 @@
 
 namespace headroom::shadow {
 
+class Portrait;
 class Shadow;
 
 struct Edge {
@@ -39,8 +40,9 @@ class Node {
   std::uint32_t dependencies = 0;
   std::uint32_t visit = 0;
   std::int32_t buffer = -1;
-  ModuleId module;         ///< of the forward call
-  std::int32_t site = -1;  ///< Recorder text of the forward call
+  std::uint64_t number = 0;  ///< scratch of Portrait
+  ModuleId module;           ///< of the forward call
+  std::int32_t site = -1;    ///< Recorder text of the forward call
 
   virtual ~Node() = default;
   virtual std::string_view name() const = 0;
@@ -48,6 +50,8 @@ class Node {
   virtual Gradients apply(Shadow& m, const Gradients& grads) = 0;
   /// release_variables: saved inputs first, alphabetically, then saved results.
   virtual void release() {}
+  /// Adds what the node holds besides its edges; false when it cannot be compared.
+  virtual bool portray(Portrait&) const { return false; }
   static void destroy(Node* n);
 };
 
@@ -64,6 +68,7 @@ class SavedVariable {
   bool defined() const { return tensor_ || holder_; }
   Tensor unpack(Shadow& m) const;
   void reset();
+  bool portray(Portrait& p) const;
 
  private:
   Tensor tensor_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "estimator/shadow/portrait.h"
+
 namespace headroom::shadow {
 namespace {
 
@@ -245,6 +247,11 @@ Outputs FormulaNode::differentiate(Shadow& m, const Held& held, const Gradients&
     }
   }
   return out;
+}
+
+bool FormulaNode::portray(Portrait& p) const {
+  p.add(reinterpret_cast<std::uintptr_t>(plan_.get()));
+  return std::all_of(saved_.begin(), saved_.end(), [&p](const SavedVariable& s) { return s.portray(p); });
 }
 
 void FormulaNode::release() {

@@ -45,7 +45,7 @@ class NodePlan {
   bool complete_ = false;
 };
 
-class FormulaNode final : public Node, public Pooled<FormulaNode> {
+class FormulaNode final : public Node {
  public:
   /// Collects the edges and keeps what backward needs of the arguments; results follow with `save_results`.
   FormulaNode(Shadow& m, Ref<CallPlan> plan, std::span<const Value> args);
@@ -54,6 +54,7 @@ class FormulaNode final : public Node, public Pooled<FormulaNode> {
   std::string_view name() const override;
   Gradients apply(Shadow& m, const Gradients& grads) override;
   void release() override;
+  bool portray(Portrait& p) const override;
 
   void save_results(Shadow& m, const Outputs& outputs);
 

@@ -42,10 +42,14 @@ class Args {
 using Rule = Outputs (*)(Shadow&, Args);
 
 struct Operator {
-  enum class Kind : std::uint8_t { kernel, composite };
+  enum class Kind : std::uint8_t {
+    kernel,
+    composite,
+    silent,  ///< returns nothing and leaves memory alone: no rule, it is passed over
+  };
   std::string_view name;  ///< with overload: "aten::add.Tensor"
   Kind kind;
-  Rule rule;
+  Rule rule = nullptr;
 };
 
 /// The families. The list in operators.cpp is the only registry; `headroom ops` prints it.

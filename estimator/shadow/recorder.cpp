@@ -19,6 +19,7 @@ Category Recorder::temporaries() const {
 Ref<Storage> Recorder::make(Bytes bytes, Category category) {
   if (bytes.count() == 0) return storage(-1, bytes);
   const auto block = static_cast<std::int32_t>(trace_.blocks.size());
+  ++live_blocks_;
   trace_.blocks.push_back({.bytes = bytes,
                            .category = category,
                            .phase = phase_,
@@ -34,6 +35,7 @@ Ref<Storage> Recorder::make(Bytes bytes, Category category) {
 Ref<Storage> Recorder::host() { return Ref<Storage>(new Storage); }
 
 void Recorder::freed(const Storage& s) {
+  --live_blocks_;
   trace_.events.push_back({.kind = TraceEvent::Kind::free, .category = {}, .phase = phase_, .index = s.block});
 }
 
@@ -63,8 +65,8 @@ void Recorder::unsaved(Storage& s) {
   if (temporary(trace_.blocks[block].category)) becomes(s, temporaries());
 }
 
-void Recorder::name(const Storage& s, std::string_view t) {
-  if (s.block >= 0) trace_.blocks[static_cast<std::size_t>(s.block)].name = text(t);
+void Recorder::name(const Storage& s, std::int32_t text) {
+  if (s.block >= 0) trace_.blocks[static_cast<std::size_t>(s.block)].name = text;
 }
 
 void Recorder::begin(Phase phase, int step) {
@@ -117,6 +119,7 @@ std::int32_t Recorder::repeat(std::span<const Block> blocks, std::span<const Eve
                              .name = -1});
   for (const Event& e : events) {
     const bool alloc = e.kind == TraceEvent::Kind::alloc;
+    live_blocks_ += alloc ? 1U : ~std::size_t{0};
     trace_.events.push_back(
         {.kind = e.kind,
          .category = alloc ? blocks[static_cast<std::size_t>(e.block)].category.value_or(purpose) : Category{},

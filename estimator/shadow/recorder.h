@@ -28,10 +28,14 @@ class Recorder {
   /// One more (or one less) autograd node saves the storage: temporaries turn into activations and back.
   void saved(Storage& s);
   void unsaved(Storage& s);
-  void name(const Storage& s, std::string_view text);
+  void name(const Storage& s, std::int32_t text);
   void begin(Phase phase, int step);
 
   std::int32_t text(std::string_view t);
+  /// Blocks that were made and not freed.
+  std::size_t live_blocks() const { return live_blocks_; }
+  /// Of a block, at birth.
+  Category category(std::int32_t block) const { return trace_.blocks[static_cast<std::size_t>(block)].category; }
 
   // ---- stretches of the trace that are repeated
   // ----------------------------------------------------------------------
@@ -54,6 +58,10 @@ class Recorder {
   bool read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const;
   /// Appends a stretch; returns its first block.
   std::int32_t repeat(std::span<const Block> blocks, std::span<const Event> events);
+  /// Appends the stretch from `begin` to `end` once more, as of step `step`. Of its own blocks there are new ones, the
+  /// first of which is returned; `older` says which block takes the place of one that was there before.
+  template <class F>
+  std::int32_t repeat(Mark begin, Mark end, int step, F&& older);
   /// The storage of a block that lives; -1: of none.
   Ref<Storage> storage(std::int32_t block, Bytes bytes);
 
@@ -71,12 +79,34 @@ class Recorder {
   Trace& trace_;
   Phase phase_ = Phase::setup;
   int step_ = 0;
+  std::size_t live_blocks_ = 0;
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> texts_;
-  std::array<std::int32_t, 256> recent_texts_{};  ///< by where the caller's text lies
+  std::array<std::int32_t, 4096> recent_texts_{};  ///< by where the caller's text lies
 };
+
+template <class F>
+std::int32_t Recorder::repeat(Mark begin, Mark end, int step, F&& older) {
+  const auto first_old = static_cast<std::int32_t>(begin.blocks),
+             first = static_cast<std::int32_t>(trace_.blocks.size());
+  trace_.blocks.reserve(trace_.blocks.size() + end.blocks - begin.blocks);
+  for (std::size_t i = begin.blocks; i < end.blocks; ++i) {
+    trace_.blocks.push_back(trace_.blocks[i]);
+    trace_.blocks.back().step = step;
+  }
+  trace_.events.reserve(trace_.events.size() + end.events - begin.events);
+  for (std::size_t i = begin.events; i < end.events; ++i) {
+    TraceEvent e = trace_.events[i];
+    if (e.kind == TraceEvent::Kind::phase)
+      e.index = step;
+    else
+      e.index = e.index >= first_old ? e.index - first_old + first : older(e.index);
+    trace_.events.push_back(e);
+  }
+  return first;
+}
 
 }  // namespace headroom::shadow

@@ -12,18 +12,6 @@
 namespace headroom::shadow {
 namespace {
 
-/// Adds to a counter for a scope.
-class Deeper {
- public:
-  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
-  ~Deeper() { --depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-
- private:
-  int& depth_;
-};
-
 const Operator* find_rule(std::string_view name) {
   static const auto* rules = [] {
     auto* map = new std::unordered_map<std::string_view, const Operator*>;
@@ -63,9 +51,8 @@ void Shadow::create(SlotId slot, const TensorSpec& spec) {
   recorder_.purpose = before;
   t->requires_grad = spec.requires_grad && is_float(spec.dtype);
   t->parameter = spec.parameter;
-  t->label = static_cast<std::int32_t>(labels_.size());
-  labels_.emplace_back(spec.name);
-  recorder_.name(*t->storage, spec.name);
+  t->label = recorder_.text(spec.name);
+  recorder_.name(*t->storage, t->label);
   slots_[slot.at()] = Value(std::move(t));
 }
 
@@ -94,8 +81,10 @@ Value Shadow::value_of(const Arg& a) const {
 
 void Shadow::call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs, const Site& site) {
   const Entry& e = entry(op);
+  if (e.op && e.op->kind == Operator::Kind::silent) return;
   recorder_.module = site.module;
   recorder_.site = site.text.empty() ? -1 : recorder_.text(site.text);
+  recorder_.op = e.text;  // of what a composite makes itself
   Outputs results;
   {
     Arguments values;
@@ -108,7 +97,7 @@ void Shadow::call(std::string_view op, std::span<const Arg> args, std::span<cons
       if (v.is_number() && arguments[i].list && arguments[i].type == aten::Type::integer)
         v = Value(Dims(static_cast<std::size_t>(std::max<int>(arguments[i].list_size, 1)), v.integer()));
     }
-    results = run(e, values);
+    results = run(e, span_of(values));
   }
   std::size_t k = 0;
   const auto store = [&](Value v) {
@@ -176,6 +165,31 @@ void Shadow::leave_checkpoint() {
 
 void Shadow::phase(Phase phase, int step) { recorder_.begin(phase, step); }
 
+bool Shadow::repeat_step(int step) {
+  if (!steady_.reached()) return steady_.repeat(portrait(), step);
+  steady_.repeat(step);
+  return true;
+}
+
+/// Variables in the order in which their blocks' categories come, since a step's variables are new ones each time.
+Portrait Shadow::portrait() {
+  std::array<std::vector<const Value*>, category_count + 1> variables;
+  for (const Value& v : slots_) {
+    if (v.none()) continue;
+    const bool block = v.is_tensor() && v.tensor()->storage->block >= 0;
+    variables[block ? static_cast<std::size_t>(recorder_.category(v.tensor()->storage->block)) : category_count]
+        .push_back(&v);
+  }
+  Portrait p = steady_.portrait();
+  for (const auto& of_category : variables)
+    for (const Value* v : of_category) p.add(*v);
+  for (const auto* workspace : {&cublas_[0], &cublas_[1], &cublaslt_, &dropout_state_}) p.add(*workspace);
+  p.add(static_cast<std::uint64_t>(recorder_.purpose) << 1 | (grad_enabled_ ? 1U : 0U));
+  if (checkpoint_ || autocast_depth_ > 0 || !cast_cache_.casts.empty()) p.spoil();
+  p.finish();
+  return p;
+}
+
 Trace Shadow::take_trace() {
   // What the process still holds stays: its frees are not part of the trace.
   Trace out = std::move(trace_);
@@ -206,35 +220,32 @@ const Shadow::Entry& Shadow::named_entry(std::string_view op) {
   return *entries_.emplace(key, std::move(e)).first->second;
 }
 
-Shadow::Arguments Shadow::completed(const Entry& e, std::span<const Value> args) const {
-  Arguments out(args.begin(), args.end());
-  for (std::size_t i = args.size(); i < e.defaults.size(); ++i) out.push_back(e.defaults[i]);
-  return out;
-}
-
 Outputs Shadow::call(const aten::OpSchema& op, std::span<const Value> args) {
   const Entry*& e = by_schema_[&op];
   if (!e) e = &entry("aten::" + std::string(op.name));
-  Arguments values(args.begin(), args.end());
-  return run(*e, values);
+  return run(*e, args);
 }
 
 Outputs Shadow::dispatch(std::string_view op, std::span<const Value> args) { return dispatch(entry(op), args); }
 
 Outputs Shadow::dispatch(const Entry& e, std::span<const Value> args) {
-  Arguments values = completed(e, args);
-  return run(e, values);
+  if (args.size() >= e.defaults.size()) return run(e, args);
+  Arguments values(args.begin(), args.end());
+  for (std::size_t i = args.size(); i < e.defaults.size(); ++i) values.push_back(e.defaults[i]);
+  return run(e, span_of(values));
 }
 
-Outputs Shadow::run(const Entry& e, Arguments& args) {
-  if (e.schema->cast != aten::Cast::none && below_autograd_ == 0 && autocast_dtype() != DType::undefined) {
-    cast_arguments(e, args);
-    const Deeper inside(autocast_suspended_);
-    return e.op && e.op->kind == Operator::Kind::composite ? e.op->rule(*this, Args(span_of(args)))
-                                                           : run_autograd(e, span_of(args));
-  }
-  if (e.op && e.op->kind == Operator::Kind::composite) return e.op->rule(*this, Args(span_of(args)));
-  return run_autograd(e, span_of(args));
+Outputs Shadow::run(const Entry& e, std::span<const Value> args) {
+  const auto run_cast = [&](std::span<const Value> values) {
+    if (!e.op || e.op->kind == Operator::Kind::kernel) return run_autograd(e, values);
+    return e.op->kind == Operator::Kind::composite ? e.op->rule(*this, Args(values)) : Outputs{};
+  };
+  if (e.schema->cast == aten::Cast::none || below_autograd_ > 0 || autocast_dtype() == DType::undefined)
+    return run_cast(args);
+  Arguments values(args.begin(), args.end());
+  cast_arguments(e, values);
+  const Deeper inside(autocast_suspended_);
+  return run_cast(span_of(values));
 }
 
 Outputs Shadow::run_autograd(const Entry& e, std::span<const Value> args) {

@@ -19,6 +19,7 @@
 #include "estimator/shadow/operator.h"
 #include "estimator/shadow/recorder.h"
 #include "estimator/shadow/signature.h"
+#include "estimator/shadow/steady.h"
 #include "estimator/shadow/tables/aten_table.h"
 #include "estimator/shadow/tables/evaluate.h"
 #include "estimator/shadow/trace.h"
@@ -51,6 +52,18 @@ struct CastCache {
 class CheckpointFrame;
 struct CallPlan;
 
+/// Adds to a counter for a scope.
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+  ~Deeper() { --depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  int& depth_;
+};
+
 class Shadow final : public Machine, private FormulaHost {
  public:
   Shadow(const aten::Table& table, const DeviceFacts& device);
@@ -77,6 +90,7 @@ class Shadow final : public Machine, private FormulaHost {
   void enter_checkpoint(const CheckpointSegment& segment) override;
   void leave_checkpoint() override;
   void phase(Phase phase, int step) override;
+  bool repeat_step(int step) override;
   void purpose(Category category) override { recorder_.purpose = category; }
 
   /// The finished trace. Everything still held stays held; call once.
@@ -157,8 +171,6 @@ class Shadow final : public Machine, private FormulaHost {
   Outputs repeatable(const Signature& s, F&& work) {
     return s.complete() ? known_[s].run(s, recorder_, [&] { return worked_out(work); }) : work();
   }
-  /// Name of a parameter or input by TensorImpl::label.
-  std::string_view label(std::int32_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
   friend class SavedVariable;
@@ -170,22 +182,21 @@ class Shadow final : public Machine, private FormulaHost {
   Outputs call(const aten::OpSchema& op, std::span<const Value> args) override;
 
   const Entry& named_entry(std::string_view op);
-  Arguments completed(const Entry& e, std::span<const Value> args) const;
-  Outputs run(const Entry& e, Arguments& args);
+  /// Runs an operator with all its arguments.
+  Outputs run(const Entry& e, std::span<const Value> args);
   Outputs run_autograd(const Entry& e, std::span<const Value> args);
   Outputs run_kernel(const Entry& e, std::span<const Value> args);
   Ref<CallPlan> plan_of(const Signature& s, const Entry& e, std::span<const Value> args);
   /// Calls inside `work` are part of its effect and need none of their own.
   template <class F>
   Outputs worked_out(F&& work) {
-    ++inside_effect_;
-    Outputs outputs = work();
-    --inside_effect_;
-    return outputs;
+    const Deeper inside(inside_effect_);
+    return work();
   }
   Outputs run_generic(const Entry& e, std::span<const Value> args);
   void set_history(const Entry& e, std::span<const Value> args, const Outputs& outputs, Ref<Node> node);
   void cast_arguments(const Entry& e, Arguments& args);
+  Portrait portrait();
   Value cached_cast(const Value& v, DType to);
   Value value_of(const Arg& a) const;
 
@@ -193,6 +204,7 @@ class Shadow final : public Machine, private FormulaHost {
   DeviceFacts device_;
   Trace trace_;
   Recorder recorder_;
+  Steady steady_{recorder_};
   std::vector<Value> slots_;
   std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;  ///< keys: the entries' names
   std::array<const Entry*, 256> recent_entries_{};                        ///< by where the caller's name lies
@@ -217,7 +229,6 @@ class Shadow final : public Machine, private FormulaHost {
   std::array<Ref<Storage>, 2> cublas_;
   Ref<Storage> cublaslt_;
   Ref<Storage> dropout_state_;
-  std::vector<std::string> labels_;
   std::vector<std::pair<std::string, std::size_t>> noted_;  ///< generic operators, and their diagnostic
   Bytes unmeasured_workspace_;
   std::size_t workspace_note_ = 0;  ///< place of its diagnostic + 1

@@ -20,10 +20,13 @@ void Signature::add_geometry(Words& words, const TensorImpl& t) {
   for (const bool flag :
        {t.host, t.wrapped_number, t.parameter, t.needs_grad(), static_cast<bool>(t.base), static_cast<bool>(t.storage)})
     flags = flags << 1 | (flag ? 1U : 0U);
-  words.push_back(head(Value::Kind::tensor, t.dim()) | static_cast<std::uint64_t>(t.dtype) << 8 | flags << 16);
-  words.push_back(static_cast<std::uint64_t>(t.offset));
-  for (const std::int64_t n : t.sizes) words.push_back(static_cast<std::uint64_t>(n));
-  for (const std::int64_t n : t.strides) words.push_back(static_cast<std::uint64_t>(n));
+  const std::size_t at = words.size(), rank = t.dim();
+  words.resize(at + 2 + 2 * rank);
+  std::uint64_t* to = words.data() + at;
+  *to++ = head(Value::Kind::tensor, rank) | static_cast<std::uint64_t>(t.dtype) << 8 | flags << 16;
+  *to++ = static_cast<std::uint64_t>(t.offset);
+  for (std::size_t i = 0; i < rank; ++i) to[i] = static_cast<std::uint64_t>(t.sizes[i]);
+  for (std::size_t i = 0; i < rank; ++i) to[rank + i] = static_cast<std::uint64_t>(t.strides[i]);
 }
 
 void Signature::add(const Tensor& t) {

@@ -40,16 +40,22 @@ Dims channels_last_strides(const Dims& sizes) {
   return strides;
 }
 
-bool is_contiguous(const TensorImpl& t) {
-  if (element_count(t.sizes) == 0) return true;
+namespace {
+
+/// Whether the elements lie side by side in the dimensions' order; false where there are none.
+bool dense_in_order(const Dims& sizes, const Dims& strides) {
   std::int64_t expected = 1;
-  for (std::size_t i = t.sizes.size(); i-- > 0;) {
-    if (t.sizes[i] == 1) continue;
-    if (t.strides[i] != expected) return false;
-    expected *= t.sizes[i];
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected || sizes[i] == 0) return false;
+    expected *= sizes[i];
   }
   return true;
 }
+
+}  // namespace
+
+bool is_contiguous(const TensorImpl& t) { return element_count(t.sizes) == 0 || dense_in_order(t.sizes, t.strides); }
 
 namespace {
 
@@ -89,6 +95,7 @@ bool suggests_channels_last(const TensorImpl& t) {
 }
 
 bool is_non_overlapping_and_dense(const Dims& sizes, const Dims& strides) {
+  if (dense_in_order(sizes, strides)) return true;
   Dims order;
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1) order.push_back(static_cast<std::int64_t>(i));

@@ -8,7 +8,6 @@
 #include "estimator/base/bytes.h"
 #include "estimator/base/dims.h"
 #include "estimator/base/dtype.h"
-#include "estimator/shadow/pool.h"
 
 namespace headroom::shadow {
 
@@ -51,10 +50,11 @@ class Node;
 
 /// A block of device memory: an alloc event when made, a free event when its last holder goes. Host storages and those
 /// of zero bytes make no events.
-struct Storage : Pooled<Storage> {
+struct Storage {
   std::uint32_t owners = 0;
-  std::int32_t block = -1;  ///< index of the block in the trace; -1: no device memory
-  std::int32_t saved = 0;   ///< how many autograd nodes hold it as a saved tensor
+  std::int32_t block = -1;   ///< index of the block in the trace; -1: no device memory
+  std::int32_t saved = 0;    ///< how many autograd nodes hold it as a saved tensor
+  std::uint64_t number = 0;  ///< scratch of Portrait
   Bytes bytes;
   Recorder* recorder = nullptr;
 
@@ -64,8 +64,9 @@ struct Storage : Pooled<Storage> {
 struct TensorImpl;
 using Tensor = Ref<TensorImpl>;  ///< an empty Ref is an undefined tensor (None)
 
-struct TensorImpl : Pooled<TensorImpl> {
+struct TensorImpl {
   std::uint32_t owners = 0;
+  std::uint64_t number = 0;  ///< scratch of Portrait
   DType dtype = DType::f32;
   bool requires_grad = false;   ///< of a leaf; a non-leaf has a grad_fn instead
   bool host = false;            ///< on the CPU: no device bytes
@@ -80,7 +81,7 @@ struct TensorImpl : Pooled<TensorImpl> {
   Ref<Node> grad_fn;
   Tensor grad;                  ///< leaf only
   Node* accumulator = nullptr;  ///< AccumulateGrad node of a leaf, not owned; cleared when the node dies
-  std::int32_t label = -1;      ///< parameter or input index, for people
+  std::int32_t label = -1;      ///< of a parameter or input: Recorder text, for people
 
   std::int64_t count() const { return element_count(sizes); }
   std::size_t dim() const { return sizes.size(); }

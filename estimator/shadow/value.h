@@ -9,7 +9,6 @@
 
 #include "estimator/base/dims.h"
 #include "estimator/base/dtype.h"
-#include "estimator/shadow/pool.h"
 #include "estimator/shadow/tensor.h"
 
 namespace headroom::shadow {
@@ -49,13 +48,18 @@ class Value {
   /// What was held goes once the new value is in place.
   Value& operator=(Value&& o) noexcept {
     if (this == &o) return *this;
-    const Value old(std::move(*this));
+    if (counted()) {
+      const Value old(std::move(*this));
+      return *this = std::move(o);
+    }
     kind_ = o.kind_;
     length_ = o.length_;
     take(o);
     return *this;
   }
-  ~Value() { clear(); }
+  ~Value() {
+    if (counted()) clear();
+  }
 
   Kind kind() const { return kind_; }
   bool none() const { return kind_ == Kind::none; }
@@ -107,19 +111,20 @@ class Value {
   }
 
  private:
-  struct List : Pooled<List> {
+  struct List {
     explicit List(ValueList v) : values(std::move(v)) {}
     std::uint32_t owners = 0;
     ValueList values;
     static void destroy(List* l) { delete l; }
   };
-  struct Integers : Pooled<Integers> {
+  struct Integers {
     explicit Integers(const Dims& d) : values(d) {}
     std::uint32_t owners = 0;
     Dims values;
     static void destroy(Integers* i) { delete i; }
   };
 
+  bool counted() const { return kind_ >= Kind::tensor && kind_ <= Kind::integers; }
   void expect(Kind kind) const {
     if (kind_ != kind) refuse();
   }

@@ -101,6 +101,13 @@ class Machine {
   virtual void enter_checkpoint(const CheckpointSegment& segment) = 0;
   virtual void leave_checkpoint() = 0;
 
+  /// Between two steps that run the same program: true when the machine can tell that step `step` would do what the
+  /// last one did, and has counted it as done.
+  virtual bool repeat_step(int step) {
+    static_cast<void>(step);
+    return false;
+  }
+
   /// Statistics from here on belong to this phase of this step (counted from 0).
   virtual void phase(Phase phase, int step) = 0;
   /// What tensors created by the following calls are for (until the next call of this).

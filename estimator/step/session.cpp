@@ -1,7 +1,7 @@
 #include "estimator/step/session.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -14,38 +14,49 @@ namespace headroom {
 namespace {
 
 /// The order in which Module._apply visits tensors: children first, then a module's own parameters and buffers.
-std::vector<std::size_t> apply_order(const std::vector<Parameter>& parameters) {
-  struct Tree {
-    std::vector<std::pair<std::string, std::unique_ptr<Tree>>> children;
-    std::map<std::string, Tree*, std::less<>> by_name;
-    std::vector<std::size_t> own_parameters, own_buffers;
-  };
-  Tree root;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Tree* at = &root;
-    const auto parts = split(parameters[i].name, '.');
-    for (std::size_t k = 0; k + 1 < parts.size(); ++k) {
-      const auto found = at->by_name.find(parts[k]);
-      if (found != at->by_name.end()) {
-        at = found->second;
-        continue;
-      }
-      at->children.emplace_back(std::string(parts[k]), std::make_unique<Tree>());
-      Tree* child = at->children.back().second.get();
-      at->by_name.emplace(std::string(parts[k]), child);
-      at = child;
+class ApplyOrder {
+ public:
+  explicit ApplyOrder(const std::vector<Parameter>& parameters) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      Module& m = modules_[module_of(parent(parameters[i].name))];
+      (parameters[i].buffer ? m.buffers : m.parameters).push_back(i);
     }
-    (parameters[i].buffer ? at->own_buffers : at->own_parameters).push_back(i);
+    visit(0);
   }
-  std::vector<std::size_t> order;
-  const auto visit = [&order](const auto& self, const Tree& t) -> void {
-    for (const auto& [name, child] : t.children) self(self, *child);
-    order.insert(order.end(), t.own_parameters.begin(), t.own_parameters.end());
-    order.insert(order.end(), t.own_buffers.begin(), t.own_buffers.end());
+  const std::vector<std::size_t>& indices() const { return indices_; }
+
+ private:
+  struct Module {
+    std::vector<std::size_t> children, parameters, buffers;
   };
-  visit(visit, root);
-  return order;
-}
+
+  static std::string_view parent(std::string_view path) {
+    const auto dot = path.rfind('.');
+    return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+  }
+
+  std::size_t module_of(std::string_view path) {
+    if (path.empty()) return 0;
+    const auto [known, fresh] = by_path_.try_emplace(path, modules_.size());
+    const std::size_t at = known->second;
+    if (!fresh) return at;
+    modules_.emplace_back();
+    const std::size_t above = module_of(parent(path));
+    modules_[above].children.push_back(at);
+    return at;
+  }
+
+  void visit(std::size_t at) {
+    const Module& m = modules_[at];
+    for (const std::size_t child : m.children) visit(child);
+    indices_.insert(indices_.end(), m.parameters.begin(), m.parameters.end());
+    indices_.insert(indices_.end(), m.buffers.begin(), m.buffers.end());
+  }
+
+  std::vector<Module> modules_{1};  ///< the root first
+  std::unordered_map<std::string_view, std::size_t> by_path_;
+  std::vector<std::size_t> indices_;
+};
 
 }  // namespace
 
@@ -115,7 +126,8 @@ void Session::setup() {
 }
 
 void Session::move_to_device() {
-  const auto order = apply_order(model_.parameters);
+  const ApplyOrder apply_order(model_.parameters);
+  const auto& order = apply_order.indices();
   const DType cast = scenario_.module_dtype();
   const bool cast_after_move = cast != DType::undefined && scenario_.cast_on == CastOn::gpu;
   const auto create = [&](std::size_t i, SlotId slot, DType dtype, bool channels_last) {
@@ -398,7 +410,10 @@ void run_session(Machine& machine, std::span<const Program* const> programs, con
                  Diagnostics& diagnostics) {
   Session session(machine, programs, scenario);
   session.setup();
-  for (int i = 0; i < steps; ++i) session.step(i, *programs[static_cast<std::size_t>(i) % programs.size()]);
+  for (int i = 0; i < steps; ++i) {
+    if (i > 0 && programs.size() == 1 && machine.repeat_step(i)) continue;
+    session.step(i, *programs[static_cast<std::size_t>(i) % programs.size()]);
+  }
   diagnostics.insert(diagnostics.end(), session.diagnostics.begin(), session.diagnostics.end());
 }
 

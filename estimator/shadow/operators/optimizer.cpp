@@ -39,9 +39,6 @@ Outputs each_reduced(Shadow& m, const ValueList& tensors, bool buffered) {
 Outputs foreach_norm(Shadow& m, Args a) { return each_reduced(m, a.list(0), true); }
 Outputs foreach_max(Shadow& m, Args a) { return each_reduced(m, a.list(0), false); }
 
-/// Written in place; nothing is returned.
-Outputs nothing(Shadow&, Args) { return {}; }
-
 // clang-format off
 constexpr std::string_view unary[] = {
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
@@ -57,23 +54,24 @@ constexpr std::string_view with_overloads[] = {
     "sub.List", "sub.Scalar", "sub.ScalarList"};
 // clang-format on
 
-constexpr auto kernel = Operator::Kind::kernel;
+constexpr auto kernel = Operator::Kind::kernel, silent = Operator::Kind::silent;
 
+/// Silent ones write in place and return nothing.
 constexpr Operator others[] = {
     {"aten::_foreach_norm.Scalar", kernel, foreach_norm},
     {"aten::_foreach_max", kernel, foreach_max},
     {"aten::_foreach_pow.ScalarAndTensor", kernel, each_like_second},
-    {"aten::_foreach_copy_", kernel, nothing},
-    {"aten::_foreach_zero_", kernel, nothing},
-    {"aten::_fused_adam_", kernel, nothing},
-    {"aten::_fused_adam_.tensor_lr", kernel, nothing},
-    {"aten::_fused_adamw_", kernel, nothing},
-    {"aten::_fused_adamw_.tensor_lr", kernel, nothing},
-    {"aten::_fused_sgd_", kernel, nothing},
-    {"aten::_fused_sgd_.tensor_lr", kernel, nothing},
-    {"aten::_fused_adagrad_", kernel, nothing},
-    {"aten::_fused_adagrad_.tensor_lr", kernel, nothing},
-    {"aten::_amp_foreach_non_finite_check_and_unscale_", kernel, nothing},
+    {"aten::_foreach_copy_", silent},
+    {"aten::_foreach_zero_", silent},
+    {"aten::_fused_adam_", silent},
+    {"aten::_fused_adam_.tensor_lr", silent},
+    {"aten::_fused_adamw_", silent},
+    {"aten::_fused_adamw_.tensor_lr", silent},
+    {"aten::_fused_sgd_", silent},
+    {"aten::_fused_sgd_.tensor_lr", silent},
+    {"aten::_fused_adagrad_", silent},
+    {"aten::_fused_adagrad_.tensor_lr", silent},
+    {"aten::_amp_foreach_non_finite_check_and_unscale_", silent},
     {"aten::_amp_update_scale_", kernel, in_place},
 };
 
@@ -99,7 +97,8 @@ std::vector<Operator> every_operator() {
   std::vector<Operator> table(std::begin(others), std::end(others));
   const auto& names = list_names();
   // Out-of-place and in-place forms alternate.
-  for (std::size_t i = 0; i < names.size(); ++i) table.push_back({names[i], kernel, i % 2 == 0 ? each_like : nothing});
+  for (std::size_t i = 0; i < names.size(); ++i)
+    table.push_back(i % 2 == 0 ? Operator{names[i], kernel, each_like} : Operator{names[i], silent});
   return table;
 }
 

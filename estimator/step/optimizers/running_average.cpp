@@ -27,6 +27,16 @@ class AverageState {
   std::vector<Slots> lists_;
 };
 
+/// The for-loop's `std = sum.sqrt().add_(eps)`, for which the last parameter's makes room only now, and
+/// `p.addcdiv_(grad, std)`.
+void divide_by_root(OptimizerContext& c, SlotId& root, SlotId sum, double eps, SlotId parameter, SlotId gradient) {
+  const SlotId next = c.one("aten::sqrt", {sum});
+  if (root.valid()) c.machine().drop(root);
+  root = next;
+  c.call("aten::add_.Scalar", {root, eps, std::int64_t{1}});
+  c.call("aten::addcdiv_", {parameter, gradient, root, -lr});
+}
+
 class RmsProp final : public Optimizer {
  public:
   RmsProp(OptimizerImpl impl, std::vector<OptimizerParameter> p)
@@ -43,11 +53,7 @@ class RmsProp final : public Optimizer {
         for (std::size_t k = 0; k < squares.size(); ++k) {
           c.call("aten::mul_.Scalar", {squares[k], 0.99});
           c.call("aten::addcmul_", {squares[k], g.gradients[k], g.gradients[k], 0.01});
-          const SlotId next = c.one("aten::sqrt", {squares[k]});
-          if (root.valid()) c.machine().drop(root);
-          root = next;
-          c.call("aten::add_.Scalar", {root, 1e-8, std::int64_t{1}});
-          c.call("aten::addcdiv_", {g.parameters[k], g.gradients[k], root, -lr});
+          divide_by_root(c, root, squares[k], 1e-8, g.parameters[k], g.gradients[k]);
         }
         if (root.valid()) c.machine().drop(root);
         continue;
@@ -95,11 +101,7 @@ class Adagrad final : public Optimizer {
         SlotId root;
         for (std::size_t k = 0; k < sums.size(); ++k) {
           c.call("aten::addcmul_", {sums[k], g.gradients[k], g.gradients[k], 1.0});
-          const SlotId next = c.one("aten::sqrt", {sums[k]});
-          if (root.valid()) c.machine().drop(root);
-          root = next;
-          c.call("aten::add_.Scalar", {root, 1e-10, std::int64_t{1}});
-          c.call("aten::addcdiv_", {g.parameters[k], g.gradients[k], root, -lr});
+          divide_by_root(c, root, sums[k], 1e-10, g.parameters[k], g.gradients[k]);
         }
         if (root.valid()) c.machine().drop(root);
       } else {

@@ -1,0 +1,73 @@
+// A step that is repeated against the same step executed: the traces are equal, block by block and event by event.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+
+#include "estimator/plan/shaped_programs.h"
+#include "estimator/read/graph.h"
+#include "estimator/shadow/shadow.h"
+#include "estimator/step/session.h"
+
+namespace headroom {
+namespace {
+
+struct Run {
+  shadow::Trace trace;
+  int repeated = 0;
+};
+
+/// Five steps, of which those are repeated that can be, or none.
+Run run(const Program& program, const Scenario& scenario, bool repeat) {
+  shadow::Shadow machine(*aten::table_for("2.11").table, {});
+  const Program* const programs[] = {&program};
+  Session session(machine, programs, scenario);
+  session.setup();
+  Run r;
+  for (int i = 0; i < 5; ++i) {
+    if (repeat && i > 0 && machine.repeat_step(i))
+      ++r.repeated;
+    else
+      session.step(i, program);
+  }
+  r.trace = machine.take_trace();
+  return r;
+}
+
+void check(const std::string& file, Scenario scenario, int repeated) {
+  CAPTURE(file);
+  scenario.batch = 2;
+  scenario.sequence = 16;
+  const ShapedPrograms programs = shaped_programs(read_model(HEADROOM_ZOO "/" + file), scenario);
+  const Run executed = run(*programs.programs[0], scenario, false), with = run(*programs.programs[0], scenario, true);
+  CHECK(with.repeated == repeated);
+  REQUIRE(with.trace.blocks.size() == executed.trace.blocks.size());
+  REQUIRE(with.trace.events.size() == executed.trace.events.size());
+  std::size_t differing = 0;
+  for (std::size_t i = 0; i < with.trace.blocks.size(); ++i) {
+    const shadow::TraceBlock &a = with.trace.blocks[i], &b = executed.trace.blocks[i];
+    differing += a.bytes != b.bytes || a.category != b.category || a.phase != b.phase || a.step != b.step ||
+                 a.module != b.module || a.site != b.site || a.op != b.op || a.name != b.name;
+  }
+  for (std::size_t i = 0; i < with.trace.events.size(); ++i) {
+    const shadow::TraceEvent &a = with.trace.events[i], &b = executed.trace.events[i];
+    differing += a.kind != b.kind || a.category != b.category || a.phase != b.phase || a.index != b.index;
+  }
+  CHECK(differing == 0);
+}
+
+TEST_CASE("steps 2, 3 and 4 repeat step 1") {
+  check("gpt2.onnx", {}, 3);
+  check("gpt2.onnx", {.precision = Precision::amp_fp16, .clip_grad = true}, 3);
+  check("gpt2.onnx", {.checkpoint = CheckpointKind::blocks}, 3);
+  check("gpt2.onnx", {.task = Task::infer}, 3);
+  check("unet.onnx", {.optimizer = OptimizerKind::sgd_momentum, .channels_last = true}, 3);
+  check("lstm_lm.ts.onnx", {.optimizer = OptimizerKind::adagrad, .keep_grads = true}, 3);
+  check("translator.onnx", {.zero_grad = ZeroGrad::before_backward, .outputs = OutputsKept::drop}, 3);
+}
+
+TEST_CASE("a loop that keeps every loss has no steady state") { check("mlp.onnx", {.leak = Leak::loss}, 0); }
+
+}  // namespace
+}  // namespace headroom
