@@ -140,20 +140,33 @@ class Ladder {
     const double share =
         static_cast<double>(unused.count()) / static_cast<double>(std::max<std::int64_t>(e_.peak_reserved.count(), 1));
     if (unused.count() < much_fragmentation && share < large_fragmentation) return;
+    const std::string reason = "the peak leaves " + human(unused) + " of the reserved memory unused (" +
+                               number(static_cast<std::int64_t>(share * 100 + 0.5)) + " %)";
+    const TorchVersion torch = parse_torch_version(s_.torch_version);
+    // PYTORCH_CUDA_ALLOC_CONF is the name before 2.9 (c10/core/AllocatorConfig.cpp).
+    const std::string variable = torch.major > 2 || torch.minor >= 9 ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
+    if (!s_.alloc_conf.empty())
+      add({.key = "default-allocator",
+           .group = "allocator",
+           .title = "The allocator without options",
+           .cost = {"none", "none", "an environment variable", 2},
+           .code = {"unset " + variable},
+           .reason = reason,
+           .apply = [](Scenario s) {
+             s.alloc_conf.clear();
+             return s;
+           }});
     if (s_.alloc_conf.find("expandable_segments") != std::string::npos ||
         s_.alloc_conf.find("cudaMallocAsync") != std::string::npos)
       return;
     const std::string conf = (s_.alloc_conf.empty() ? "" : s_.alloc_conf + ",") + "expandable_segments:True";
-    const TorchVersion torch = parse_torch_version(s_.torch_version);
-    // PYTORCH_CUDA_ALLOC_CONF is the name before 2.9 (c10/core/AllocatorConfig.cpp).
-    const std::string variable = torch.major > 2 || torch.minor >= 9 ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
     add({.key = "expandable-segments",
          .group = "allocator",
          .title = "Segments that grow instead of new ones",
          .cost = {"a little at first", "none", "an environment variable", 2},
          .code = {variable + "=" + conf + " python train.py"},
-         .reason = "the peak leaves " + human(unused) + " of the reserved memory unused (" +
-                   number(static_cast<std::int64_t>(share * 100 + 0.5)) + " %)",
+         .reason = reason,
+         .level = 2,
          .apply = [conf](Scenario s) {
            s.alloc_conf = conf;
            return s;

@@ -87,10 +87,11 @@ def main():
                 met |= set(check_model(program, os.path.join(zoo, model["file"]), model["flags"], folder))
         gpt2 = os.path.join(zoo, "gpt2.onnx")
         met |= set(check_model(program, gpt2, ["--batch", "4", "--seq", "128", *WASTEFUL], folder))
+        met |= set(check_model(program, gpt2, ["--batch", "4", "--seq", "64", "--alloc-conf", "max_split_size_mb:64"], folder))
         check_model(program, gpt2, ["--shape", "input_ids=4x128"], folder)
         check_model(program, gpt2, ["--batch", "16", "--seq", "128", "--task", "infer"], folder)
         for key in ("loss-item", "drop-outputs", "set-to-none", "zero-grad-after-step", "attention", "amp", "checkpoint",
-                    "expandable-segments", "fused", "for-loop", "adamw8bit", "adafactor", "bfloat16", "freeze"):
+                    "expandable-segments", "default-allocator", "fused", "for-loop", "adamw8bit", "adafactor", "bfloat16", "freeze"):
             expect(f"a model is advised {key}", key in met or program.sanitized)
 
         answer = program(["advise", gpt2, "--batch", "4", "--seq", "64", "--memory", "600MiB"], folder)
