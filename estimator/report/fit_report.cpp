@@ -63,8 +63,11 @@ class FitGrid {
     if (at)
       out.push_back({.text = human(at->peak_device),
                      .verdict = c.fits() ? Verdict::fits : Verdict::does_not_fit,
-                     .heat = static_cast<double>(at->peak_device.count()) /
-                             static_cast<double>(std::max<std::int64_t>(1, c.device.total_bytes.count()))});
+                     // Of the largest that fits it says nothing: all cards are full.
+                     .heat = searched
+                                 ? -1
+                                 : static_cast<double>(at->peak_device.count()) /
+                                       static_cast<double>(std::max<std::int64_t>(1, c.device.total_bytes.count()))});
     else
       add("");
     add(at ? at->spare.count() >= 0 ? human(at->spare) : human(Bytes() - at->spare) + " short" : "");
@@ -87,8 +90,9 @@ class FitGrid {
   void notes(GridDocument& d) const {
     if (!a_.question.max.empty())
       d.notes.push_back(
-          "max: the largest that fits with what the figure can be short by held back; every size of the scan "
-          "above it was simulated and does not");
+          "max: the largest that fits with what the figure can be short by held back; the sizes above it were "
+          "simulated "
+          "too, and none of them fits");
     else
       d.notes.push_back("✗ does not fit, with what the figure can be short by held back");
     if (a_.question.global_batch)

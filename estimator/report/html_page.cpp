@@ -15,8 +15,9 @@ body { font: 15px/1.45 system-ui, sans-serif; color: var(--ink); background: var
 h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } p { color: var(--dim); margin: .3rem 0; }
 figure { margin: 1.6rem 0; overflow-x: auto; } figcaption { font-weight: 600; margin-bottom: .4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .8rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: .28rem .6rem; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); }
 thead th { color: var(--dim); font-weight: 500; } tbody th { font-weight: 500; }
+th { max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
 thead tr:last-child th { border-bottom: 2px solid var(--dim); }
 .n { text-align: right; } .across { text-align: center; }
 h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; } h2 ~ p { max-width: 60rem; color: inherit; } ul { padding-left: 1.2rem; } li { margin: .2rem 0; }

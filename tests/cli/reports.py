@@ -65,6 +65,36 @@ def check_hostile_names(program, folder):
                not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", answer.out))
 
 
+def check_hostile_tables(program, folder):
+    """The same of the tables of `sweep` and `fit`, whose axes may be hostile as well."""
+    dim = HOSTILE.replace("=", "@")  # --dim NAME=N ends a name at the first =
+    body = graph([node("MatMul", ["x", "w"], ["y"])], [value("x", ["batch", dim, 64])], [value("y")], [tensor("w", [64, 64])])
+    with open(os.path.join(folder, "=<i>&$.onnx"), "wb") as file:
+        file.write(model(body))
+    for question in (["sweep", "--over", dim + "=4,8", "--over", "batch=2,4", "--memory", "24GiB"],
+                     ["sweep", "--batch", "2", "--over", dim + "=4,8"], ["fit", "--dim", dim + "=4096", "--gpu", "t4"],
+                     ["fit", "--batch", "2", "--max", dim.replace(",", ";"), "--gpu", "t4"]):
+        for form in ("table", "csv", "md", "latex", "html", "json"):
+            answer = program([question[0], "=<i>&$.onnx", *question[1:], "--format", form], folder)
+            named = f"{question[0]} {form}"
+            if "--max" in question:  # no such dimension: an error that is harmless too
+                expect(f"{named}: exit 2", answer.code == 2 and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", answer.err))
+                continue
+            expect(f"{named}: exit 0 instead of {answer.code}: {answer.err!r}", answer.code == 0)
+            expect(f"{named} has no control or bidirectional characters",
+                   not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", answer.out))
+            if form == "csv":
+                rows = list(csv.reader(io.StringIO(answer.out)))
+                expect(f"{named}: one width", len({len(row) for row in rows}) == 1)
+                expect(f"{named}: no formulas", not any(cell[:1] in ("=", "+", "@", "-") for row in rows for cell in row))
+            elif form == "md":
+                expect(f"{named}: no HTML", "<" not in answer.out)
+            elif form == "html":
+                expect(f"{named}: no tags from names", not re.search("<(script|img|i)[ >]", answer.out))
+            elif form == "latex":
+                expect(f"{named}: no commands from names", "\\input" not in answer.out and "&$" not in answer.out)
+
+
 def on_terminal(program, arguments, folder, columns, **environment):
     """What a terminal of that width is sent."""
     ours, theirs = pty.openpty()
@@ -102,6 +132,12 @@ def check_terminal(program, folder):
         expect("colours on a terminal", COLOUR.search(text))
         for line in COLOUR.sub("", text).split("\n"):
             expect(f"{len(line)} columns fit into {columns}: {line!r}", len(line) <= columns)
+    for columns in (60, 80, 120):
+        text = on_terminal(program, ["sweep", name, "--over", "batch=1:4096", "--over", "optimizer=sgd,adamw", "--gpu", "t4"],
+                           folder, columns)
+        expect("heat on a terminal", "\x1b[38;5;16;48;5;" in text)
+        for line in COLOUR.sub("", text).split("\n"):
+            expect(f"sweep: {len(line)} columns fit into {columns}: {line!r}", len(line) <= columns)
     expect("NO_COLOR is obeyed", not COLOUR.search(on_terminal(program, question, folder, 80, NO_COLOR="1")))
     expect("no colours in a pipe", not COLOUR.search(program(question, folder).out))
 
@@ -110,6 +146,7 @@ def main():
     program = Program(sys.argv[1], sanitized="--sanitized" in sys.argv)
     with tempfile.TemporaryDirectory() as folder:
         check_hostile_names(program, folder)
+        check_hostile_tables(program, folder)
         check_terminal(program, folder)
     sys.exit(1 if failures else 0)
 
