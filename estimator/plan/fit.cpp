@@ -75,10 +75,9 @@ class Fit {
     const auto ask = [&](std::int64_t n) -> Probe {
       try {
         Estimate e = estimator_.estimate(on(out.device, varied_.at(q_.scenario, n)));
-        const Probe probe{
-            .verdict = *e.fits ? Probe::Verdict::yes : Probe::Verdict::no,
-            .spare = *e.fits ? std::max<std::int64_t>(e.spare.count(), 0) : std::min<std::int64_t>(e.spare.count(), -1),
-            .whole = out.device.total_bytes.count()};
+        const Probe probe{.verdict = *e.fits ? Probe::Verdict::yes : Probe::Verdict::no,
+                          .spare = *e.fits ? std::max<std::int64_t>(e.spare.count(), 0)
+                                           : std::min<std::int64_t>(e.spare.count(), -1)};
         near.emplace(n, std::move(e));
         return probe;
       } catch (...) {

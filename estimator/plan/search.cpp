@@ -56,13 +56,10 @@ class Search {
 
   /// The highest place with yes in the scan above `found`; `found` when there is none.
   std::int64_t scan(std::int64_t found) {
-    const std::int64_t places = std::clamp<std::int64_t>(found / 16, 16, 128);
+    const std::int64_t places = std::clamp<std::int64_t>(found / 8, 16, 128);
     std::int64_t highest = found;
-    for (std::int64_t p = found + 1; p <= std::min(found + places, last_); ++p) {
-      const Probe& probe = at(p);
-      if (probe.verdict == Probe::Verdict::yes) highest = p;
-      if (probe.verdict == Probe::Verdict::no && probe.spare < -probe.whole / 4) break;
-    }
+    for (std::int64_t p = found + 1; p <= std::min(found + places, last_); ++p)
+      if (yes(p)) highest = p;
     return highest;
   }
 

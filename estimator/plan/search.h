@@ -11,10 +11,8 @@ namespace headroom {
 /// What was found of one number.
 struct Probe {
   enum class Verdict : std::uint8_t { yes, no, impossible } verdict = Verdict::impossible;
-  /// How much is left (yes: >= 0) or missing (no: < 0), of `whole`. It steers the search and ends the scan; it decides
-  /// nothing.
+  /// How much is left (yes: >= 0) or missing (no: < 0). It steers the search and decides nothing.
   std::int64_t spare = 0;
-  std::int64_t whole = 1;
 };
 
 /// The numbers that are tried: first, first + stride, ...
@@ -34,8 +32,8 @@ struct Largest {
 /// A bracket (a yes below a no) is made and narrowed, by the line through what is spare at both ends where it helps and
 /// by halving where it does not, until its ends are neighbours. Yes may return above: memory saws where blocks are
 /// rounded, a library changes its algorithm or a size stops being padded. So the scan asks every number above, one by
-/// one: a sixteenth of N, at least 16, at most 128 of them, and ends early where more than a quarter of the whole is
-/// missing. A yes there starts the scan anew. `ask` is called once for each number.
+/// one: an eighth of N, at least 16, at most 128 of them. A yes there starts the scan anew. `ask` is called once for
+/// each number.
 Largest search_largest(const Lattice& lattice, const std::function<Probe(std::int64_t)>& ask);
 
 }  // namespace headroom

@@ -22,7 +22,7 @@ struct Need {
   }
   Probe ask(std::int64_t n) const {
     const std::int64_t spare = whole - of(n);
-    return {.verdict = spare >= 0 ? Verdict::yes : Verdict::no, .spare = spare, .whole = whole};
+    return {.verdict = spare >= 0 ? Verdict::yes : Verdict::no, .spare = spare};
   }
   std::int64_t brute_force(const Lattice& l) const {
     std::int64_t best = 0;
@@ -53,7 +53,7 @@ TEST_CASE("a need that saws: what every number says") {
     const Need need{.base = 1'000,
                     .slope = 100,
                     .noise = 1'400,
-                    .whole = 8'000 + static_cast<std::int64_t>(seed) * 97,
+                    .whole = 1'300 + static_cast<std::int64_t>(seed) * 97,
                     .seed = seed};
     const Lattice lattice{.last = 2'000};
     const Largest found = search_largest(lattice, [&](std::int64_t n) { return need.ask(n); });
@@ -84,7 +84,7 @@ TEST_CASE("none, and no end") {
 
 TEST_CASE("the smallest does not fit, a larger one does") {
   const auto ask = [](std::int64_t n) -> Probe {
-    return {.verdict = n == 3 ? Verdict::yes : Verdict::no, .spare = n == 3 ? 1 : -1, .whole = 100};
+    return {.verdict = n == 3 ? Verdict::yes : Verdict::no, .spare = n == 3 ? 1 : -1};
   };
   CHECK(search_largest({.last = 100}, ask).max == 3);
 }
