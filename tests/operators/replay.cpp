@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "estimator/shadow/shadow.h"
 #include "estimator/shadow/tables/aten_table.h"
 
 namespace headroom::probes {
@@ -50,31 +49,6 @@ Value value_of(const json& a, const std::vector<Value>& slots) {
   return list;
 }
 
-/// Runs the calls; slots are let go as the case says. The result is the first output.
-Tensor run(Shadow& m, const json& probe, std::vector<Value>& slots) {
-  for (const json& call : probe["calls"]) {
-    std::vector<Value> args;
-    for (const json& a : call["args"]) args.push_back(value_of(a, slots));
-    const std::string op = call["op"];
-    Outputs results = m.dispatch(op, args);
-    args.clear();
-    std::vector<Value> flat;
-    for (Value& r : results) {
-      if (!r.is_list())
-        flat.push_back(std::move(r));
-      else
-        for (Value& e : r.list()) flat.push_back(std::move(e));
-    }
-    results.clear();
-    const json& out = call["out"];
-    for (std::size_t i = 0; i < out.size() && i < flat.size(); ++i)
-      slots[out[i].get<std::size_t>()] = std::move(flat[i]);
-    flat.clear();
-    for (const json& d : call["drop"]) slots[d.get<std::size_t>()] = Value();
-  }
-  return slots[probe["result"].get<std::size_t>()].tensor();
-}
-
 Passes split(const Trace& trace) {
   Passes passes;
   Events* now = nullptr;
@@ -104,14 +78,46 @@ Events events_of(const json& recorded_events) {
 
 }  // namespace
 
-Passes recorded(const json& probe) { return {events_of(probe["fwd"]), events_of(probe["bwd"])}; }
-
-Passes replayed(const json& probe) {
-  // The card of the recordings; its GEMM workspaces were taken before.
+DeviceFacts recording_card() {
   DeviceFacts device;
   device.cublas_workspace = Bytes(0);
   device.cublaslt_workspace = Bytes(0);
-  Shadow m(*aten::table_for("2.11").table, device);
+  return device;
+}
+
+void store(Value value, std::size_t slot, std::vector<Value>& slots) {
+  if (slots.size() <= slot) slots.resize(slot + 1);
+  slots[slot] = std::move(value);
+}
+
+void let_go(const json& call, std::vector<Value>& slots) {
+  for (const json& d : call["drop"]) slots[d.get<std::size_t>()] = Value();
+}
+
+void run_call(Shadow& m, const json& call, std::vector<Value>& slots) {
+  std::vector<Value> args;
+  for (const json& a : call["args"]) args.push_back(value_of(a, slots));
+  Outputs results = m.dispatch(call["op"].get_ref<const std::string&>(), args);
+  args.clear();
+  const json& out = call["out"];
+  std::size_t i = 0;
+  const auto keep = [&](Value v) {
+    if (i < out.size()) store(std::move(v), out[i++].get<std::size_t>(), slots);
+  };
+  for (Value& r : results) {
+    if (!r.is_list())
+      keep(std::move(r));
+    else
+      for (Value& e : r.list()) keep(std::move(e));
+  }
+  results.clear();
+  let_go(call, slots);
+}
+
+Passes recorded(const json& probe) { return {events_of(probe["fwd"]), events_of(probe["bwd"])}; }
+
+Passes replayed(const json& probe) {
+  Shadow m(*aten::table_for("2.11").table, recording_card());
   std::vector<Value> slots;
   for (const json& in : probe["inputs"]) {
     const Dims sizes(in["shape"].begin(), in["shape"].end());
@@ -122,9 +128,9 @@ Passes replayed(const json& probe) {
     slots.emplace_back(t);
   }
   const std::vector<Value> held = slots;
-  for (const json& call : probe["calls"]) slots.resize(slots.size() + call["out"].size());
   m.phase(Phase::forward, 0);
-  const Tensor result = run(m, probe, slots);
+  for (const json& call : probe["calls"]) run_call(m, call, slots);
+  const Tensor result = slots[probe["result"].get<std::size_t>()].tensor();
   slots.clear();
   Tensor grad;
   m.phase(Phase::setup, 0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/base/dims.h"
+#include "estimator/shadow/shadow.h"
 
 namespace headroom::probes {
 
@@ -22,6 +23,14 @@ struct Passes {
   Events forward, backward;
   friend bool operator==(const Passes&, const Passes&) = default;
 };
+
+/// The card of the recordings; its GEMM workspaces were taken before.
+shadow::DeviceFacts recording_card();
+/// Runs one of a case's "calls"; `slots` grows by what it makes, and values are let go as the call says.
+void run_call(shadow::Shadow& m, const nlohmann::json& call, std::vector<shadow::Value>& slots);
+/// The parts of it: a result into its slot, and what is let go afterwards.
+void store(shadow::Value value, std::size_t slot, std::vector<shadow::Value>& slots);
+void let_go(const nlohmann::json& call, std::vector<shadow::Value>& slots);
 
 /// What the allocator of a GPU showed.
 Passes recorded(const nlohmann::json& probe);

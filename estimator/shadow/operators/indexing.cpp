@@ -2,6 +2,7 @@
 // cuda/Indexing.cu, cuda/Embedding.cu, cuda/EmbeddingBackwardKernel.cu). Sorting's scratch is CUB's; its sizes are
 // measured.
 #include <algorithm>
+#include <bit>
 
 #include "estimator/base/error.h"
 #include "estimator/shadow/kernels/formats.h"
@@ -32,13 +33,15 @@ class ScratchStack {
 
 std::int64_t eight(std::int64_t n) { return checked_mul(8, n); }
 
-/// cub::DeviceRadixSort of n pairs of int64: nothing to speak of in one tile; else second buffers for keys and values,
-/// histograms of eight passes, look-back state of a tile of 4,896 pairs (probes: n = 48, 3,073 ... 8,192, 786,579).
-std::int64_t sort_scratch(std::int64_t n) {
+/// cub::DeviceRadixSort of n pairs of int64 by the lowest `bits`: nothing to speak of in one tile; else second buffers
+/// for keys and values, a histogram a pass of eight bits, look-back state of a tile of 4,896 pairs (probes: n = 48,
+/// 3,073
+/// ... 8,192, 786,579 by all bits, 4,096 by 11).
+std::int64_t sort_scratch(std::int64_t n, int bits = 64) {
   constexpr std::int64_t single_tile = 2304, tile = 4896;
   if (n <= single_tile) return 1;
   const std::int64_t buffers = 2 * Bytes(eight(n)).rounded_up(256).count();
-  return buffers + 8 * 256 * 8 + 1024 * ((n + tile - 1) / tile) + 256 + 255;
+  return buffers + (bits + 7) / 8 * 256 * 8 + 1024 * ((n + tile - 1) / tile) + 256 + 255;
 }
 
 /// cub::DeviceScan over n int64 values (probes: 3,840 and 1,572,864 elements).
@@ -225,6 +228,24 @@ Outputs index(Shadow& m, Args a) {
   return {m.empty_strided(r.sizes, iterator_strides(r.sizes, inputs), self->dtype)};
 }
 
+/// Bits of the largest linear index: as many slices as lie before the indexed dimensions' end; without the dimensions
+/// behind them, or without all others when the indexed ones are apart (makeLinearIndex).
+int index_bits(const Tensor& self, const std::vector<Tensor>& tensors) {
+  std::size_t first = tensors.size(), last = 0, number = 0;
+  std::int64_t inside = 1, behind = 1;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i]) continue;
+    first = std::min(first, i);
+    last = i;
+    ++number;
+    inside *= self->sizes[i];
+  }
+  for (std::size_t i = last + 1; i < self->dim(); ++i) behind *= self->sizes[i];
+  const std::int64_t slice = last - first + 1 == number ? behind : self->count() / std::max<std::int64_t>(inside, 1);
+  const std::int64_t largest = (self->count() - 1) / std::max<std::int64_t>(slice, 1);
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(largest, 0))));
+}
+
 /// index_put with accumulation: a linear index per element, sorted with the positions. `checked`: the range is tested
 /// on the host first, by the minimum and maximum of every index.
 void accumulate(Shadow& m, const Tensor& self, const std::vector<Tensor>& tensors, std::vector<Tensor>& coordinates,
@@ -251,7 +272,7 @@ void accumulate(Shadow& m, const Tensor& self, const std::vector<Tensor>& tensor
   stack.add(eight(n));  // sorted
   stack.add(eight(n));  // positions
   stack.add(eight(n));  // their order
-  stack.add(sort_scratch(n));
+  stack.add(sort_scratch(n, index_bits(self, tensors)));
 }
 
 Outputs index_put_into(Shadow& m, const Value& self, Args a, bool unsafe) {

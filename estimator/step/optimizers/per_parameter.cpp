@@ -22,7 +22,8 @@ class PerParameter : public Optimizer {
       update(c, i, grad);
       c.machine().drop(grad);
     }
-    for (const SlotId s : leftover_) c.machine().drop(s);
+    for (const SlotId s : leftover_)
+      if (s.valid()) c.machine().drop(s);
     leftover_.clear();
   }
 
@@ -34,10 +35,11 @@ class PerParameter : public Optimizer {
     c.machine().create(s, {.dims = dims, .dtype = dtype, .category = Category::optimizer_state, .name = name});
     return s;
   }
-  /// Python's loop variable: it keeps its value until it is bound again.
-  void keep(OptimizerContext& c, std::vector<SlotId> slots) {
-    for (const SlotId s : leftover_) c.machine().drop(s);
-    leftover_ = std::move(slots);
+  /// Python's `k`-th local variable of the loop: it keeps its value until it is bound again.
+  void bind(OptimizerContext& c, std::size_t k, SlotId value) {
+    if (leftover_.size() <= k) leftover_.resize(k + 1);
+    if (leftover_[k].valid()) c.machine().drop(leftover_[k]);
+    leftover_[k] = value;
   }
 
   std::vector<OptimizerParameter> parameters_;
@@ -54,6 +56,7 @@ class Adafactor final : public PerParameter {
   struct State {
     SlotId row, column, variance;
   };
+  enum Local : std::size_t { row_mean, col_mean, grad_squared, update_ };
 
   void update(OptimizerContext& c, std::size_t i, SlotId grad) override {
     const OptimizerParameter& p = parameters_[i];
@@ -75,38 +78,38 @@ class Adafactor final : public PerParameter {
     c.call("aten::mul_.Scalar", {p.slot, 1 - lr * 1e-2});
     SlotId estimate;
     if (matrix) {
-      const auto mean_square = [&](std::int64_t dim, SlotId into) {
+      const auto mean_square = [&](std::int64_t dim, SlotId into, Local local) {
         const SlotId mean = c.one("aten::norm.ScalarOpt_dim", {grad, 2.0, Dims{dim}, true});
         c.call("aten::pow_.Scalar", {mean, std::int64_t{2}});
         c.call("aten::div_.Scalar", {mean, static_cast<double>(p.dims[p.dims.size() - (dim == -1 ? 1u : 2u)])});
+        bind(c, local, mean);
         c.call("aten::lerp_.Scalar", {into, mean, 0.1});
-        return mean;
       };
-      const SlotId row_mean = mean_square(-1, s.row), column_mean = mean_square(-2, s.column);
+      mean_square(-1, s.row, row_mean);
+      mean_square(-2, s.column, col_mean);
       estimate = c.one("aten::matmul", {s.row, s.column});
       const SlotId mean = c.one("aten::mean.dim", {s.row, Dims{-2}, true});
       c.call("aten::clamp_", {mean, eps});
       c.call("aten::div_.Tensor", {estimate, mean});
       c.machine().drop(mean);
-      finish(c, p, grad, estimate, {row_mean, column_mean});
+      finish(c, p, grad, estimate);
     } else {
       const SlotId squared = c.one("aten::mul.Tensor", {grad, grad});
+      bind(c, grad_squared, squared);
       c.call("aten::lerp_.Scalar", {s.variance, squared, 0.1});
       estimate = c.one("aten::clone", {s.variance});
-      finish(c, p, grad, estimate, {squared});
+      finish(c, p, grad, estimate);
     }
   }
 
-  void finish(OptimizerContext& c, const OptimizerParameter& p, SlotId grad, SlotId estimate,
-              std::vector<SlotId> locals) {
+  void finish(OptimizerContext& c, const OptimizerParameter& p, SlotId grad, SlotId estimate) {
     c.call("aten::clamp_", {estimate, eps * eps});
     c.call("aten::rsqrt_", {estimate});
+    bind(c, update_, estimate);
     c.call("aten::mul_.Tensor", {estimate, grad});
     const SlotId norm = c.one("aten::linalg_vector_norm", {estimate, 2.0});
     c.machine().drop(norm);
     c.call("aten::add_.Tensor", {p.slot, estimate, -lr});
-    locals.push_back(estimate);
-    keep(c, std::move(locals));
   }
 
   static constexpr double eps = 1.1920929e-7;  ///< torch.finfo(float32).eps, the default of eps1
