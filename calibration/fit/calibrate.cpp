@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,6 +30,8 @@ using shadow::MeasuredConv;
 constexpr std::chrono::seconds seconds_for_a_run{6};
 /// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
 constexpr std::chrono::seconds seconds_for_a_process{10};
+/// What is smaller is a tensor of the reference program.
+constexpr std::int64_t smallest_workspace = 512 * KiB;
 /// A card that fails so often is not measured further.
 constexpr std::size_t most_crashes = 5;
 
@@ -131,6 +134,7 @@ std::vector<MeasuredConv> measure_convolutions(const CalibrateOptions& options, 
   std::set<std::string> taken;
   ConvGrid grid;
   std::size_t at = 0, crashes = 0;
+  std::optional<Error> failure;
   const auto record = [&](const ConvProbe& p, const Kept::Workspaces& w) {
     if (std::ranges::any_of(w, [](const auto& b) { return b.has_value(); })) out.push_back({shape_of(p), w});
   };
@@ -162,7 +166,8 @@ std::vector<MeasuredConv> measure_convolutions(const CalibrateOptions& options, 
       kept.add(measured);
       if (m.outcome == Measurement::Outcome::failed) {
         options.progress("a measurement failed and is passed over: " + m.message);
-        if (++crashes == most_crashes && out.empty()) throw Error(m.code, m.message);
+        failure = Error(m.code, m.message);
+        ++crashes;
       }
       // What a process died of is the first that it did not answer.
       const std::size_t done = measured.size() + (m.outcome == Measurement::Outcome::failed ? 1 : 0);
@@ -170,6 +175,7 @@ std::vector<MeasuredConv> measure_convolutions(const CalibrateOptions& options, 
       options.progress(std::to_string(out.size()) + " convolutions measured");
     }
   }
+  if (out.empty() && failure) throw *failure;
   return out;
 }
 
@@ -192,19 +198,20 @@ void cross_validate(Profile& profile, const std::vector<MeasuredConv>& calls) {
     }
 }
 
-/// The largest block that a first step's calls of this kind left behind: a library's workspace.
-Bytes left_behind(const Measurement& m, std::string_view op, Phase phase) {
+/// Blocks that calls of this kind left behind in the first step, the largest first: the workspaces of a library.
+std::vector<Bytes> left_behind(const Measurement& m, std::string_view op, Phase phase) {
   std::map<std::uint64_t, const MeasuredEvent*> live;
   for (const MeasuredEvent& e : m.events)
     if (e.alloc)
       live[e.address] = &e;
     else
       live.erase(e.address);
-  Bytes most;
+  std::vector<Bytes> out;
   for (const auto& [address, e] : live)
-    if (e->step == 0 && e->phase == phase && e->op.find(op) != std::string::npos)
-      most = std::max(most, Bytes(e->bytes));
-  return most;
+    if (e->step == 0 && e->phase == phase && e->op.find(op) != std::string::npos && e->bytes >= smallest_workspace)
+      out.emplace_back(e->bytes);
+  std::ranges::sort(out, std::greater<>{});
+  return out;
 }
 
 }  // namespace
@@ -226,8 +233,14 @@ Profile calibrate(const CalibrateOptions& options) {
   p.cuda = m.device.cuda;
   p.cudnn = m.device.cudnn;
   p.context = std::max(m.device.context, m.device_peak().value_or(Bytes()) - m.reserved_peak());
-  p.cublas_workspace = left_behind(m, "AddmmBackward", Phase::backward);
-  p.cublaslt_workspace = left_behind(m, "aten::linear", Phase::forward);
+  // Backward runs on a thread of its own, which takes a workspace of its own; a linear with bias goes to cuBLASLt, on a
+  // thread that has taken cuBLAS' before.
+  const auto of_thread = left_behind(m, "AddmmBackward", Phase::backward);
+  if (!of_thread.empty()) p.cublas_workspace = of_thread.front();
+  auto of_linear = left_behind(m, "aten::linear", Phase::forward);
+  if (const auto cublas = std::ranges::find(of_linear, p.cublas_workspace); cublas != of_linear.end())
+    of_linear.erase(cublas);
+  if (!of_linear.empty()) p.cublaslt_workspace = of_linear.front();
 
   Kept kept(options.kept, p.card.name + " driver " + p.driver + " torch " + p.torch + " cudnn " + p.cudnn);
   const auto for_runs = seconds_for_a_run * static_cast<std::int64_t>(options.models.size());

@@ -159,6 +159,13 @@ std::string json(const std::vector<VerifiedRow>& rows) {
   return dumped(j);
 }
 
+std::string events_json(const Verification& v) {
+  return dumped({{"schema_version", 1},
+                 {"step", v.last_step.step},
+                 {"estimated", v.last_step.predicted},
+                 {"measured", v.last_step.measured}});
+}
+
 std::string table(const LargestBatch& b) {
   std::string out = fmt::format("largest batch: {} estimated, {} measured\n", b.predicted, b.measured);
   for (const auto& [batch, ran] : b.runs)

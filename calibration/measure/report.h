@@ -20,6 +20,8 @@ std::string table(const VerifiedRow& row, const TableStyle& style);
 /// Many: a row each.
 std::string table(const std::vector<VerifiedRow>& rows, const TableStyle& style);
 std::string json(const std::vector<VerifiedRow>& rows);
+/// The last step's events, estimated and measured, as JSON.
+std::string events_json(const Verification& verification);
 
 std::string table(const LargestBatch& batch);
 std::string json(const LargestBatch& batch);

@@ -29,12 +29,6 @@ Scenario on_card(Scenario s, const MeasuredDevice& device, Bytes cap) {
   return s;
 }
 
-struct Line {
-  bool alloc;
-  std::int64_t bytes;
-  std::string text;
-};
-
 std::string text_of(bool alloc, std::int64_t bytes, std::initializer_list<std::string_view> places) {
   std::string out = (alloc ? "+" : "-") + std::to_string(bytes);
   for (const std::string_view s : places)
@@ -42,46 +36,50 @@ std::string text_of(bool alloc, std::int64_t bytes, std::initializer_list<std::s
   return out;
 }
 
-std::vector<Line> predicted_step(const Stages& s, int step) {
+std::vector<std::string> predicted_step(const Stages& s, int step) {
   const shadow::Trace& trace = *s.trace;
   const auto text = [&trace](std::int32_t i) {
     return i >= 0 ? std::string_view(trace.texts[static_cast<std::size_t>(i)]) : std::string_view();
   };
-  std::vector<Line> out;
+  std::vector<std::string> out;
   bool inside = false;
   for (const auto& e : trace.events) {
     using Kind = shadow::TraceEvent::Kind;
     if (e.kind == Kind::phase) inside = e.phase != Phase::setup && e.index == step;
     if (!inside || (e.kind != Kind::alloc && e.kind != Kind::free)) continue;
     const auto& b = trace.blocks[static_cast<std::size_t>(e.index)];
-    out.push_back({e.kind == Kind::alloc, b.bytes.count(),
-                   text_of(e.kind == Kind::alloc, b.bytes.count(),
-                           {text(b.op), text(b.name), text(b.site), s.programs[0]->module_path(b.module)})});
+    out.push_back(text_of(e.kind == Kind::alloc, b.bytes.count(),
+                          {text(b.op), text(b.name), text(b.site), s.programs[0]->module_path(b.module)}));
   }
   return out;
 }
 
-std::vector<Line> measured_step(const Measurement& m, int step) {
-  std::vector<Line> out;
+std::vector<std::string> measured_step(const Measurement& m, int step) {
+  std::vector<std::string> out;
   for (const MeasuredEvent& e : m.events)
-    if (e.step == step && e.phase != Phase::setup)
-      out.push_back({e.alloc, e.bytes, text_of(e.alloc, e.bytes, {e.op, e.site, e.module})});
+    if (e.step == step && e.phase != Phase::setup) out.push_back(text_of(e.alloc, e.bytes, {e.op, e.site, e.module}));
   return out;
 }
 
-std::optional<Parting> first_parting(const Stages& stages, const Measurement& m) {
-  int steps = 0;
-  for (const MeasuredPhase& p : m.phases) steps = std::max(steps, p.step + 1);
-  for (int step = 0; step < steps; ++step) {
-    const auto predicted = predicted_step(stages, step), measured = measured_step(m, step);
-    for (std::size_t i = 0; i < std::max(predicted.size(), measured.size()); ++i) {
-      const Line* p = i < predicted.size() ? &predicted[i] : nullptr;
-      const Line* r = i < measured.size() ? &measured[i] : nullptr;
-      if (p && r && p->alloc == r->alloc && p->bytes == r->bytes) continue;
-      return Parting{.step = step, .event = i, .predicted = p ? p->text : "", .measured = r ? r->text : ""};
-    }
+std::optional<Parting> parting_of(const StepEvents& events) {
+  const auto what = [](const std::string& line) { return line.substr(0, line.find(' ')); };
+  for (std::size_t i = 0; i < std::max(events.predicted.size(), events.measured.size()); ++i) {
+    const std::string p = i < events.predicted.size() ? events.predicted[i] : "",
+                      m = i < events.measured.size() ? events.measured[i] : "";
+    if (what(p) != what(m)) return Parting{.step = events.step, .event = i, .predicted = p, .measured = m};
   }
   return std::nullopt;
+}
+
+void compare_events(Verification& v, const Stages& stages) {
+  int last = 0;
+  for (const MeasuredPhase& p : v.measured.phases) last = std::max(last, p.step);
+  const auto events = [&](int step) {
+    return StepEvents{step, predicted_step(stages, step), measured_step(v.measured, step)};
+  };
+  v.last_step = events(last);
+  v.parting = parting_of(v.last_step);
+  for (int step = 0; step < last && !v.parting; ++step) v.parting = parting_of(events(step));
 }
 
 bool within(Bytes estimated, Bytes margin, Bytes measured) {
@@ -151,7 +149,7 @@ Verification verify(Estimator& estimator, const Scenario& scenario, const Verify
   if (!v.ran()) return v;
   Stages stages;
   v.estimate = estimator.estimate(on_card(scenario, v.measured.device, options.memory), &stages);
-  if (options.history) v.parting = first_parting(stages, v.measured);
+  if (options.history) compare_events(v, stages);
   return v;
 }
 

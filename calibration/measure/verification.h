@@ -21,10 +21,17 @@ struct Parting {
   std::string predicted, measured;  ///< "+1048576 aten::mm h.0.attn"; "" where that side has ended
 };
 
+/// The allocs and frees of a step, a line each: "+1048576 aten::mm h.0.attn".
+struct StepEvents {
+  int step = 0;
+  std::vector<std::string> predicted, measured;
+};
+
 struct Verification {
   Estimate estimate;
   Measurement measured;
-  std::optional<Parting> parting;  ///< none: not asked, or the same to the end
+  std::optional<Parting> parting;  ///< of the last step, else of the first that parts; none: not asked, or all the same
+  StepEvents last_step;            ///< empty: not asked
 
   bool ran() const { return measured.outcome != Measurement::Outcome::failed; }
   /// Every figure that was measured lies within the estimate's margin; both end in OutOfMemoryError or neither does.

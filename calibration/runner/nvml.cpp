@@ -15,7 +15,8 @@ struct ProcessInfo {
   unsigned int gpu_instance, compute_instance;
 };
 struct MemoryInfo {
-  unsigned long long total, free, used;
+  unsigned int version;
+  unsigned long long total, reserved, free, used;  // `used` is of processes, without what the driver reserves
 };
 constexpr unsigned long long not_available = ~0ULL;
 
@@ -33,8 +34,9 @@ Nvml::Nvml(const std::string& pci_bus_id) : library_(dlopen("libnvidia-ml.so.1",
 }
 
 std::optional<std::int64_t> Nvml::used_bytes() const {
-  const auto get = function<int (*)(void*, MemoryInfo*)>("nvmlDeviceGetMemoryInfo");
+  const auto get = function<int (*)(void*, MemoryInfo*)>("nvmlDeviceGetMemoryInfo_v2");
   MemoryInfo info{};
+  info.version = sizeof info | 2U << 24;
   if (!card_ || !get || get(card_, &info) != 0) return std::nullopt;
   return static_cast<std::int64_t>(info.used);
 }

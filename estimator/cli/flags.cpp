@@ -221,6 +221,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.time_limit = positive("time-limit", v); }},
     {"budget", "120s", "Measurement", "How long calibration may take; default: 120s", on_calibrate,
      [](Options& o, V v) { o.seconds = duration("budget", v); }},
+    {"events", "FILE", "Measurement", "The last step's allocs and frees, estimated and measured, as JSON", on_verify,
+     [](Options& o, V v) { o.events = v; }},
     {"max-batch", "", "Measurement", "The largest batch that runs, beside the predicted one", on_verify,
      [](Options& o, V) { o.max_batch = true; }},
     {"suite", "headroom.toml", "Measurement", "Verify every scenario of a configuration", on_verify,

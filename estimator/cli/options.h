@@ -40,6 +40,7 @@ struct Options {
   std::string suite;                     ///< verify --suite
   std::int64_t time_limit = 600;         ///< verify, calibrate --time-limit, seconds
   std::int64_t seconds = 120;            ///< calibrate --budget
+  std::string events;                    ///< verify --events
   bool max_batch = false;                ///< verify --max-batch
   bool check = false;                    ///< replay --check
   bool strict = false;

@@ -2,9 +2,9 @@
 
 namespace headroom {
 
-DeviceMemory device_memory(const Device& device, const Profile* profile) {
+DeviceMemory device_memory(const Device& device, bool uses_blas, const Profile* profile) {
   if (profile) return {profile->context, profile->context_uncertainty};
-  constexpr Bytes steady{778'043'392};
+  const Bytes steady = uses_blas ? Bytes(778'043'392) : Bytes(630 * MiB);
   if (device.generation == "hopper") return {steady, Bytes(64 * MiB)};
   return {steady, steady};
 }

@@ -254,7 +254,7 @@ Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
     const Diagnostics open = profile_diagnostics(*profile, scenario);
     e.diagnostics.insert(e.diagnostics.end(), open.begin(), open.end());
   }
-  const DeviceMemory memory = device_memory(scenario.device, profile.get());
+  const DeviceMemory memory = device_memory(scenario.device, step->uses_blas, profile.get());
   note_outputs(e, program);
   note_labels(e, program);
   add_margins(e, memory);

@@ -1,5 +1,7 @@
 #include "estimator/plan/step_trace.h"
 
+#include <algorithm>
+
 #include "estimator/plan/profile.h"
 #include "estimator/shadow/shadow.h"
 #include "estimator/step/session.h"
@@ -59,6 +61,9 @@ StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
   run_session(machine, programs.order, scenario, steps_of(scenario), out.diagnostics);
   out.diagnostics.insert(out.diagnostics.end(), machine.diagnostics.begin(), machine.diagnostics.end());
   out.trace = machine.take_trace();
+  out.uses_blas = std::ranges::any_of(out.trace.blocks, [&](const shadow::TraceBlock& b) {
+    return b.category == Category::workspaces && b.bytes == facts.cublas_workspace;
+  });
   return out;
 }
 

@@ -11,6 +11,7 @@ namespace headroom {
 struct StepTrace {
   shadow::Trace trace;
   Diagnostics diagnostics;  ///< of the table, the step and the machine
+  bool uses_blas = false;   ///< cuBLAS has run, and is loaded
 };
 
 /// What of a scenario decides its StepTrace: all but the card's memory and the allocator's options. Of the card what

@@ -36,7 +36,8 @@ def main():
         line(event="convolution", index=i, workspaces=workspaces(probe))
         time.sleep(float(os.environ.get("FAKE_SECONDS", "0.0005")))
     if job["history"]:
-        for phase, op, size, address in (("forward", "aten::linear", CUBLASLT, 1), ("forward", "aten::linear", 5000, 2),
+        for phase, op, size, address in (("forward", "aten::linear", CUBLAS, 4), ("forward", "aten::linear", CUBLASLT, 1),
+                                         ("forward", "aten::linear", 5000, 2),
                                          ("backward", "AddmmBackward0", CUBLAS, 3)):
             line(event="memory", action="alloc", bytes=size, address=address, step=0, phase=phase, op=op, site="", module="")
         line(event="memory", action="free", bytes=5000, address=2, step=0, phase="backward", op="", site="", module="")

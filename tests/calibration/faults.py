@@ -102,6 +102,15 @@ def main():
         peak = estimate(headroom, case.model)
 
         case.run("a run as estimated", case.fake(case.answers(START, figures(peak), end)), 0, "within the margin", "exact")
+        memory = {"event": "memory", "action": "alloc", "bytes": 4096, "address": 512, "step": 0, "phase": "forward",
+                  "op": "aten::linear", "site": "node_linear", "module": "layers.0"}
+        events = folder / "events.json"
+        case.run("its events", case.fake(case.answers(START, figures(peak), memory, end)), 0, "the events part in step 0",
+                 "+4096 aten::linear node_linear layers.0", more=["--events", str(events)])
+        told = json.loads(events.read_text())
+        if told["measured"] != ["+4096 aten::linear node_linear layers.0"] or len(told["estimated"]) < 10:
+            print(f"the events are {told}")
+            case.failed += 1
         case.run("a run that needs more", case.fake(case.answers(START, figures(peak, 1.5), end)), 1, "outside the margin")
         oom = {**end, "outcome": "out-of-memory", "message": "CUDA out of memory. Tried to allocate 2.00 GiB.",
                "op": "aten::mm", "site": "node_linear", "module": "layers.0"}

@@ -37,7 +37,7 @@ def main():
         profile = folder / "card.json"
         calibrate = ("calibrate", "-o", profile, "--runner", FAKE)
 
-        done = run(*calibrate, "--budget", "4s", zoo / "se_resnet.onnx", "--batch", "8")
+        done = run(*calibrate, "--budget", "10s", zoo / "se_resnet.onnx", "--batch", "8")
         made = json.loads(profile.read_text()) if profile.exists() else {}
         wrong = done.stderr if done.returncode else ""
         if not wrong and made["factors"] != {"context_bytes": card.CONTEXT, "context_uncertainty_bytes": 0,
@@ -77,7 +77,7 @@ def main():
 
         done = run("calibrate", "-o", "/dev/full/x.json", "--runner", FAKE, "--budget", "1s")
         say("a profile that cannot be written", "" if done.returncode == 5 else f"{done.returncode} {done.stderr}")
-        done = run(*calibrate, "--budget", "1s", FAKE_CRASH="0")
+        done = run(*calibrate, "--budget", "3s", FAKE_CRASH="0")
         say("probes that crash", "" if done.returncode == 5 and "signal 9" in done.stderr else f"{done.returncode} {done.stderr}")
         profile.unlink()
         for left in folder.glob("*.measured"):

@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
 """The zoo on a card: what headroom-runner measures, beside the estimate.
 
-  zoo.py run HEADROOM RUNNER RESULT.jsonl [--jobs N] [--seconds N] [--only NAME]
+  zoo.py run HEADROOM RUNNER RESULT.jsonl [--jobs N] [--seconds N] [--only NAME] [--with="--checkpoint blocks"]
   zoo.py table RESULT.jsonl                the summary and what is not exact, as Markdown
+  zoo.py estimate HEADROOM RESULT.jsonl [-- FLAGS]   the same runs, estimated again on any machine: --gpu h200, --profile FILE
 
 Zoo (the dynamo export in training mode; for recurrent networks the TorchScript one) × {fp32, amp-bf16, bf16} ×
 {sgd-momentum, adamw} × two sizes. One measurement, one process (`headroom verify`); N of them share the card, which
-changes no allocator statistics. Device bytes are measured again, each alone, in the time that is left.
+changes no allocator statistics. The last step's events of runs that are not exact go to RESULT.jsonl.events.gz. Device
+bytes are measured again, each alone, in the time that is left.
 """
 import argparse
 import concurrent.futures
+import gzip
 import json
+import lzma
 import pathlib
 import random
 import subprocess
+import tempfile
 import time
 
 ZOO = pathlib.Path(__file__).resolve().parents[2] / "models" / "zoo"
 PRECISIONS = ["fp32", "amp-bf16", "bf16"]
 OPTIMIZERS = ["sgd-momentum", "adamw"]
 SIZES = [1, 0.375]  # of the zoo's own batch
+CONVOLUTIONAL = ("vgg16", "resnet50", "se_resnet", "mobilenet_v2", "convnext_tiny", "inception", "unet", "diffusion_unet", "dcgan")
 
 
 def questions():
@@ -40,10 +46,18 @@ def questions():
                            "optimizer": optimizer, "arguments": arguments}
 
 
-def verify(headroom, runner, question, *more):
-    done = subprocess.run([headroom, "verify", str(ZOO / question["file"]), *question["arguments"], "--runner", runner,
-                           "--time-limit", "120", "--format", "json", *more],
-                          capture_output=True, text=True, check=False)
+def verify(headroom, runner, question):
+    """The row, and the last step's events where a figure is not exact."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as events:
+        done = subprocess.run([headroom, "verify", str(ZOO / question["file"]), *question["arguments"], "--runner", runner,
+                               "--time-limit", "120", "--format", "json", "--events", events.name],
+                              capture_output=True, text=True, check=False)
+        row = row_of(question, done)
+        inexact = row.get("outcome") == "completed" and any(error(row, f) for f in ("allocated_bytes", "reserved_bytes"))
+        return row, open(events.name).read() if inexact else None
+
+
+def row_of(question, done):
     row = {k: v for k, v in question.items() if k != "arguments"}
     row["exit"] = done.returncode
     try:
@@ -58,24 +72,28 @@ def run(options):
     end = time.monotonic() + options.seconds
     rows = [q for q in questions() if not options.only or q["model"] in options.only]
     random.Random(0).shuffle(rows)  # large models do not meet, and what time allows is a fair sample
-    with open(options.result, "w") as out, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    for q in rows:
+        q["arguments"] += options.more.split()
+    with (open(options.result, "w") as out, gzip.open(options.result + ".events.gz", "wt") as kept,
+          concurrent.futures.ThreadPoolExecutor(options.jobs) as pool):
 
         def one(question):
             if time.monotonic() > end:
-                return None
+                return {"model": question["model"], "message": "not run: out of time"}, None
             return verify(options.headroom, options.runner, question)
 
-        for done, (question, row) in enumerate(zip(rows, pool.map(one, rows)), 1):
-            if row is None:
-                row = {"model": question["model"], "message": "not run: out of time"}
+        for done, (row, events) in enumerate(pool.map(one, rows), 1):
             out.write(json.dumps(row) + "\n")
+            if events:
+                of = {key: row[key] for key in ("model", "size", "precision", "optimizer")}
+                kept.write(json.dumps({**of, **json.loads(events)}) + "\n")
             out.flush()
             print(done, len(rows), row["model"], row.get("precision"), row.get("optimizer"), row.get("size"), row.get("exit"),
                   row.get("message", "")[:100], flush=True)
         for question in rows[:: max(1, len(rows) // 24)]:
             if time.monotonic() > end:
                 break
-            row = verify(options.headroom, options.runner, question)
+            row, _ = verify(options.headroom, options.runner, question)
             out.write(json.dumps({**row, "alone": True}) + "\n")
             out.flush()
 
@@ -93,8 +111,13 @@ def summary(errors):
     return f"median {at(0.5):.4%}, p95 {at(0.95):.3%}, max {errors[-1]:.3%}, exact {sum(e == 0 for e in errors)} of {len(errors)}"
 
 
+def rows_of(path):
+    with (lzma.open if path.endswith(".xz") else open)(path, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
 def table(options):
-    rows = [json.loads(line) for line in open(options.result)]
+    rows = rows_of(options.result)
     answered = [r for r in rows if r.get("outcome") == "completed"]
     shared, alone = [r for r in answered if not r.get("alone")], [r for r in answered if r.get("alone")]
     shared.sort(key=lambda r: (r["model"], r["size"], r["precision"], r["optimizer"]))
@@ -117,6 +140,27 @@ def table(options):
             print(f"\n{r['model']} {r.get('precision', '')} {r.get('optimizer', '')}: {r.get('message', '')}")
 
 
+def estimate(options):
+    """Errors of estimates made now, by whether the network has convolutions, against what was measured then."""
+    asked = {(q["model"], q["size"], q["precision"], q["optimizer"]): q for q in questions()}
+    rows = [r for r in rows_of(options.result) if r.get("outcome") == "completed" and not r.get("alone")]
+    found = {True: {"allocated_bytes": [], "reserved_bytes": []}, False: {"allocated_bytes": [], "reserved_bytes": []}}
+
+    def one(row):
+        question = asked[row["model"], row["size"], row["precision"], row["optimizer"]]
+        done = subprocess.run([options.headroom, "estimate", str(ZOO / question["file"]), *question["arguments"], *options.flags,
+                               "--format", "json"], capture_output=True, text=True, check=False)
+        return json.loads(done.stdout)["peak"]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for row, peak in zip(rows, pool.map(one, rows)):
+            for figure, errors in found[row["model"] in CONVOLUTIONAL].items():
+                errors.append(peak[figure] / row["measured"][figure] - 1)
+    for convolutional, figures in found.items():
+        for figure, errors in figures.items():
+            print(f"{'convolutional' if convolutional else 'other'} networks, {figure.split('_')[0]}: {summary(errors)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -126,9 +170,14 @@ def main():
     running.add_argument("--jobs", type=int, default=8)
     running.add_argument("--seconds", type=int, default=330)
     running.add_argument("--only", action="append")
+    running.add_argument("--with", dest="more", default="", help="more flags for every run")
     commands.add_parser("table").add_argument("result")
+    again = commands.add_parser("estimate")
+    for name in ("headroom", "result"):
+        again.add_argument(name)
+    again.add_argument("flags", nargs="*")
     options = parser.parse_args()
-    run(options) if options.command == "run" else table(options)
+    {"run": run, "table": table, "estimate": estimate}[options.command](options)
 
 
 if __name__ == "__main__":

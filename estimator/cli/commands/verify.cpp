@@ -48,8 +48,9 @@ int run_verify(const Options& o) {
   if (o.format != "table" && o.format != "json")
     throw usage_error("headroom verify writes --format table or json, not " + o.format);
   if (!o.suite.empty()) {
-    if (!o.files.empty() || o.max_batch)
-      throw usage_error("--suite names the models itself", "", "headroom verify --suite headroom.toml");
+    if (!o.files.empty() || o.max_batch || !o.events.empty())
+      throw usage_error("--suite stands alone: it names models and all that is asked of them", "",
+                        "headroom verify --suite headroom.toml");
     return verify_suite(o);
   }
   const std::string& file = model_file(o);
@@ -57,6 +58,7 @@ int run_verify(const Options& o) {
   const VerifyOptions options = verify_options(o, o);
   Estimator estimator(file);
   if (o.max_batch) {
+    if (!o.events.empty()) throw usage_error("--events is of one run, --max-batch makes many");
     if (scenario.batch) throw usage_error("--max-batch looks for the batch: leave --batch out");
     const LargestBatch batch = verify_largest_batch(estimator, scenario, options);
     write_result(o.format == "json" ? report::json(batch) : report::table(batch), o.output);
@@ -65,6 +67,7 @@ int run_verify(const Options& o) {
   const report::VerifiedRow row{file, verify(estimator, scenario, options)};
   const Measurement& m = row.verification.measured;
   if (!row.verification.ran()) throw Error(m.code, m.message, m.op.empty() ? "" : m.op + " " + m.site + " " + m.module);
+  if (!o.events.empty()) write_result(report::events_json(row.verification), o.events);
   write_result(o.format == "json" ? report::json({row}) : report::table(row, table_style(o)), o.output);
   return static_cast<int>(row.verification.holds() ? Exit::answered : Exit::answered_no);
 }
