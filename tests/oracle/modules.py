@@ -1,0 +1,154 @@
+"""Modules whose exports were read wrongly once, one idea each; `compare` exports and runs them."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def ids(batch=2, length=16):
+    return torch.randint(0, 100, (batch, length))
+
+
+class Tagger(nn.Module):
+    def __init__(self, kind, layers):
+        super().__init__()
+        self.words = nn.Embedding(100, 16)
+        self.layers = getattr(nn, kind)(16, 12, layers, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(24, 7)
+
+    def forward(self, x):
+        hidden, _ = self.layers(self.words(x))
+        return self.head(hidden)
+
+
+def lstm_tagger():
+    return Tagger("LSTM", 2), {"x": ids()}
+
+
+def rnn_tagger():
+    return Tagger("RNN", 1), {"x": ids()}
+
+
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(100, 16, mode="mean")
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.bag(x))
+
+
+def embedding_bag():
+    return Bags(), {"x": ids()}
+
+
+class Latent(nn.Module):
+    """Two results, of which the loss reads one; chunk, clamp with numbers, Mish."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Conv2d(3, 16, 3, 2, 1)
+        self.decode = nn.Sequential(nn.ConvTranspose2d(8, 8, 4, 2, 1), nn.Mish(), nn.Conv2d(8, 3, 3, padding=1))
+
+    def forward(self, x):
+        mean, logarithm = self.encode(x).chunk(2, 1)
+        deviation = logarithm.clamp(-30, 20).mul(0.5).exp()
+        divergence = 0.5 * (mean.pow(2) + logarithm.exp() - 1 - logarithm).sum(dim=[1, 2, 3])
+        return self.decode(mean + deviation), divergence
+
+
+def latent():
+    return Latent(), {"x": torch.randn(2, 3, 16, 16)}
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.down(F.glu(self.up(x), -1))
+
+
+def gated():
+    return Gated(), {"x": torch.randn(2, 16)}
+
+
+class Fused(nn.Module):
+    """One projection taken apart by unbind, and a bias of distances (ALiBi) under a causal triangle."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(100, 32)
+        self.project, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.register_buffer("slopes", torch.tensor([0.5**i for i in range(1, 5)]))
+
+    def forward(self, x):
+        batch, length = x.shape
+        qkv = self.project(self.words(x)).view(batch, length, 3, 4, 8)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        at = torch.arange(length, device=x.device)
+        bias = (at[None] - at[:, None]).float()[None] * self.slopes[:, None, None]
+        mask = torch.full((length, length), -math.inf, device=x.device).triu(1)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias + mask)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+def fused_attention():
+    return Fused(), {"x": ids()}
+
+
+class Contrast(nn.Module):
+    """A parameter of one number."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 16), nn.Linear(12, 16)
+        self.logit_scale = nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, a, b):
+        x, y = F.normalize(self.left(a), dim=-1), F.normalize(self.right(b), dim=-1)
+        return self.logit_scale.exp() * x @ y.t()
+
+
+def contrast():
+    return Contrast(), {"a": torch.randn(4, 8), "b": torch.randn(4, 12)}
+
+
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x, edges):
+        for layer in (self.first, self.second):
+            x = layer(x)
+            x = torch.zeros_like(x).index_add(0, edges[1], x.index_select(0, edges[0]))
+        return x
+
+
+def graph():
+    edges = torch.randint(0, 20, (2, 40))
+    return Graph(), {"x": torch.randn(20, 8), "edges": edges}, {"x": {0: "nodes"}, "edges": {1: "edges"}}
+
+
+class Codebook(nn.Module):
+    """detach ends a graph; booleans and floats multiply without a cast."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode, self.codes = nn.Linear(16, 8), nn.Embedding(32, 8)
+
+    def forward(self, x):
+        z = self.encode(x)
+        nearest = torch.matmul(z, self.codes.weight.t()).argmax(1)
+        q = self.codes(nearest)
+        q = z + (q - z).detach()
+        return q * (q > 0)
+
+
+def codebook():
+    return Codebook(), {"x": torch.randn(4, 16)}
