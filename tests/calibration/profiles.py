@@ -101,7 +101,7 @@ def main():
             on_cpu.chmod(0o755)
             done = run("calibrate", "-o", folder / "cpu.json", "--runner", on_cpu, "--budget", "12s")
             made = json.loads((folder / "cpu.json").read_text()) if done.returncode == 0 else {}
-            say("PyTorch on the CPU", "" if made and made["convolutions"]["measured"] > 5 else done.stderr or made["convolutions"])
+            say("PyTorch on the CPU", "" if made and made["convolutions"]["measured"] > 0 else done.stderr or made["convolutions"])
     sys.exit(1 if failed else 0)
 
 
