@@ -167,6 +167,7 @@ class Recovery {
  private:
   void find_live();
   void find_host_values();
+  bool is_root_parameter(ValueId v) const;
   void lower(NodeIndex n);
   /// Float results of float32 operands are float32.
   void widen(NodeIndex n, const std::vector<ValueId>& reads);

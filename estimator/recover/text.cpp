@@ -492,6 +492,22 @@ void compare(Recovery& r, const FxCall& c) {
   r.emit("aten::" + std::string(base) + (tensors ? ".Tensor" : ".Scalar"), std::move(args), c.result());
 }
 
+bool says_index_add(const Recovery& r, const FxCall& c) {
+  return r.origins.source_line(c.group().last).find("index_add") != std::string_view::npos;
+}
+/// x.index_add(dim, index, source), which the exporter takes for an index_put that accumulates.
+Reads plan_index_add(Recovery& r, const FxCall& c) {
+  const FxArg* indices = c.fx().arg(1);
+  if (!says_index_add(r, c) || !indices || indices->items.empty() || !indices->items.back().is_reference())
+    return std::nullopt;
+  return reads_of_call(r, c);
+}
+void index_add(Recovery& r, const FxCall& c) {
+  const std::vector<FxArg>& indices = c.fx().args[1].items;
+  const Arg index = c.convert(r, indices.back());
+  r.emit("aten::index_add", {c.tensor(r, 0), std::ssize(indices) - 1, index, c.tensor(r, 2)}, c.result());
+}
+
 constexpr std::array rules{
     TargetRule{"aten.linear", linear, read_all},
     TargetRule{"aten.addmm", addmm, read_all},
@@ -528,6 +544,7 @@ constexpr std::array rules{
     TargetRule{"prims.convert_element_type", identity, read_all},  // eager kernels promote as they read
     TargetRule{"prims.var", variance, read_all},
     TargetRule{"aten.clamp", clamp, read_all},
+    TargetRule{"aten.index_put", index_add, plan_index_add},
     TargetRule{"aten.eq", compare, read_all},
     TargetRule{"aten.ne", compare, read_all},
     TargetRule{"aten.lt", compare, read_all},
