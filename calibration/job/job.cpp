@@ -9,9 +9,26 @@
 #include "estimator/program/scenario_names.h"
 
 namespace headroom {
-namespace {
 
 using Json = nlohmann::json;
+
+static void to_json(Json& j, const PlannedSegment& s) {
+  j = {{"modules", s.modules}, {"calls", {s.begin, s.end}}, {"reentrant", s.reentrant}, {"save", s.save}};
+}
+static void from_json(const Json& j, PlannedSegment& s) {
+  j.at("modules").get_to(s.modules);
+  j.at("calls").at(0).get_to(s.begin);
+  j.at("calls").at(1).get_to(s.end);
+  j.at("reentrant").get_to(s.reentrant);
+  j.at("save").get_to(s.save);
+}
+static void to_json(Json& j, const CheckpointPlan& p) { j = {{"calls", p.calls}, {"segments", p.segments}}; }
+static void from_json(const Json& j, CheckpointPlan& p) {
+  j.at("calls").get_to(p.calls);
+  j.at("segments").get_to(p.segments);
+}
+
+namespace {
 
 constexpr int schema_version = 1;
 

@@ -4,6 +4,7 @@
 #include "estimator/base/error.h"
 #include "estimator/base/text.h"
 #include "estimator/cli/options.h"
+#include "estimator/cli/plan_file.h"
 #include "estimator/program/scenario_names.h"
 
 namespace headroom::cli {
@@ -150,17 +151,14 @@ constexpr auto table = std::to_array<Flag>({
      on_question, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
     {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_question,
      [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
-    {"checkpoint", "none|blocks|PLAN.json", "Run", "Activation checkpointing: of every block, or as a plan says",
-     on_question,
+    {"checkpoint", "none|blocks|PLAN.json|MODULE,...", "Run",
+     "Activation checkpointing: of every block, as a plan says, or of modules by path", on_question,
      [](Options& o, V v) {
        o.scenario.checkpoint = v == "none"     ? CheckpointKind::none
                                : v == "blocks" ? CheckpointKind::blocks
                                                : CheckpointKind::plan;
-       if (o.scenario.checkpoint == CheckpointKind::plan) {
-         if (!v.ends_with(".json"))
-           throw usage_error("--checkpoint does not know '" + printable(v) + "'", "", "none, blocks or a plan's PLAN.json");
-         o.scenario.checkpoint_plan = v;
-       }
+       if (o.scenario.checkpoint == CheckpointKind::plan)
+         o.scenario.checkpoint_plan = v.ends_with(".json") ? read_plan_file(std::string(v)) : plan_of_modules(v);
      }},
     {"attention", "auto|math|efficient|flash|cudnn", "Run", "Backend of scaled_dot_product_attention", on_question,
      [](Options& o, V v) { o.scenario.attention = choice("attention", v, attention_names); }},

@@ -9,6 +9,7 @@
 
 #include "estimator/base/bytes.h"
 #include "estimator/base/dtype.h"
+#include "estimator/program/checkpoint_plan.h"
 
 namespace headroom {
 
@@ -70,7 +71,7 @@ struct Scenario {
   std::optional<OutputsKept> outputs;  ///< not given: kept by a training loop, dropped by inference
   Leak leak = Leak::none;
   CheckpointKind checkpoint = CheckpointKind::none;
-  std::string checkpoint_plan;  ///< path of the plan file
+  CheckpointPlan checkpoint_plan;  ///< of CheckpointKind::plan
   AttentionBackend attention = AttentionBackend::automatic;
   bool channels_last = false;
   std::vector<std::string> freeze;

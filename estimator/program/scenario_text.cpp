@@ -36,7 +36,7 @@ std::vector<ScenarioText> scenario_text(const Scenario& s) {
   add("zero-grad", pick(s.zero_grad, zero_grad_names));
   add("outputs", s.keeps_outputs() ? "keep" : "drop");
   if (s.leak == Leak::loss) add("leak", "loss");
-  add("checkpoint", s.checkpoint == CheckpointKind::plan     ? s.checkpoint_plan
+  add("checkpoint", s.checkpoint == CheckpointKind::plan     ? s.checkpoint_plan.source
                     : s.checkpoint == CheckpointKind::blocks ? "blocks"
                                                              : "none");
   add("attention", pick(s.attention, attention_names));

@@ -108,30 +108,42 @@ void validate(Shadow& m, const Node& n, Gradients& grads) {
   }
 }
 
-/// Returns how many nodes there are.
-std::size_t count_dependencies(Node* root, std::uint32_t visit) {
-  std::vector<Node*> stack{root};
-  root->visit = visit;
-  root->dependencies = 0;
-  root->buffer = -1;
-  std::size_t count = 1;
+/// A node's scratch in a backward around this one: a leaf's accumulator may be in both.
+struct OuterScratch {
+  Node* node;
+  std::uint32_t dependencies, visit;
+  std::int32_t buffer;
+};
+
+struct Reached {
+  std::size_t nodes = 0;
+  std::vector<OuterScratch> outer;  ///< of nodes that a backward with a visit of `outermost` or later is at work on
+};
+
+/// Marks what is reachable with `visit` and counts the edges into it.
+Reached count_dependencies(std::span<const Tensor> roots, std::uint32_t visit, std::uint32_t outermost) {
+  Reached reached;
+  std::vector<Node*> stack;
+  const auto reach = [&](Node* n) {
+    if (n->visit != visit) {
+      if (n->visit >= outermost && n->visit < visit) reached.outer.push_back({n, n->dependencies, n->visit, n->buffer});
+      n->visit = visit;
+      n->dependencies = 0;
+      n->buffer = -1;
+      stack.push_back(n);
+      ++reached.nodes;
+    }
+    ++n->dependencies;
+  };
+  for (const Tensor& root : roots)
+    if (root->grad_fn) reach(root->grad_fn.get());
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();
-    for (const Edge& e : n->next) {
-      Node* to = e.node.get();
-      if (!to) continue;
-      if (to->visit != visit) {
-        to->visit = visit;
-        to->dependencies = 0;
-        to->buffer = -1;
-        stack.push_back(to);
-        ++count;
-      }
-      ++to->dependencies;
-    }
+    for (const Edge& e : n->next)
+      if (e.node) reach(e.node.get());
   }
-  return count;
+  return reached;
 }
 
 }  // namespace
@@ -167,6 +179,8 @@ SavedVariable::SavedVariable(Shadow& m, const Tensor& t, bool is_output) {
   tensor_ = is_output && !t->is_leaf() ? m.alias(t) : t;
   counted_ = true;
   m.recorder_.saved(*tensor_->storage);
+  if (StepLog* log = m.recorder_.log)
+    log->saves.push_back({m.sequence_, tensor_->storage->block, m.recorder_.mark().blocks});
 }
 
 SavedVariable::SavedVariable(SavedVariable&& o) noexcept
@@ -212,25 +226,33 @@ Edge gradient_edge(Shadow&, const Tensor& t) {
   return {Ref<Node>(t->accumulator), 0};
 }
 
-void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
-  if (!root->grad_fn) return;
+void run_backward(Shadow& m, std::span<const Tensor> roots, std::vector<Tensor> root_grads) {
   const bool grad_mode = std::exchange(m.grad_enabled_, false);
   const bool thread = std::exchange(m.on_autograd_thread_, true);
   const auto module = m.recorder_.module;
   const auto site = m.recorder_.site;
   const auto op = m.recorder_.op;
 
+  const std::uint32_t visit = ++m.visits_;
+  const std::uint32_t outermost = std::exchange(m.outermost_visit_, thread ? m.outermost_visit_ : visit);
+  const Reached reached = count_dependencies(roots, visit, m.outermost_visit_);
   std::vector<Task> tasks;
-  tasks.reserve(count_dependencies(root->grad_fn.get(), ++m.visits_));
+  tasks.reserve(reached.nodes);
   std::vector<std::pair<std::uint64_t, std::int32_t>> ready;  // heap: largest sequence number first, then first come
   const auto enqueue = [&](std::int32_t task) {
     ready.emplace_back(tasks[static_cast<std::size_t>(task)].node->sequence, -task);
     std::push_heap(ready.begin(), ready.end());
   };
-  tasks.push_back({root->grad_fn, Buffer(root->grad_fn->inputs.size())});
-  tasks[0].grads[root->output_nr] = std::move(grad);
-  root->grad_fn->buffer = 0;
-  enqueue(0);
+  const auto send = [&](const Ref<Node>& to, std::uint32_t input_nr, Tensor grad) {
+    if (to->buffer < 0) {
+      to->buffer = static_cast<std::int32_t>(tasks.size());
+      tasks.push_back({to, Buffer(to->inputs.size())});
+    }
+    add_to_buffer(m, tasks[static_cast<std::size_t>(to->buffer)].grads, input_nr, std::move(grad));
+    if (--to->dependencies == 0) enqueue(to->buffer);
+  };
+  for (std::size_t i = 0; i < roots.size(); ++i)
+    if (roots[i]->grad_fn) send(roots[i]->grad_fn, roots[i]->output_nr, std::move(root_grads[i]));
 
   while (!ready.empty()) {
     std::pop_heap(ready.begin(), ready.end());
@@ -245,26 +267,29 @@ void run_backward(Shadow& m, const Tensor& root, Tensor grad) {
       continue;
     }
     Gradients outputs;
+    StepLog::NodeRun run{.node = node->sequence, .begin = m.recorder_.mark().events};
     {
       Gradients grads;
       for (Tensor& g : received) grads.push_back(std::move(g));
       received.clear();
       outputs = node->apply(m, grads);
+      run.applied = m.recorder_.mark().events;
       validate(m, *node, outputs);
     }
     node->release();
+    run.released = m.recorder_.mark().events;
+    if (StepLog* log = m.recorder_.log) log->nodes.push_back(run);
     for (std::size_t i = 0; i < node->next.size(); ++i) {
       const Edge& e = node->next[i];
-      if (!e.node) continue;
-      if (e.node->buffer < 0) {
-        e.node->buffer = static_cast<std::int32_t>(tasks.size());
-        tasks.push_back({e.node, Buffer(e.node->inputs.size())});
-      }
-      if (i < outputs.size())
-        add_to_buffer(m, tasks[static_cast<std::size_t>(e.node->buffer)].grads, e.input_nr, std::move(outputs[i]));
-      if (--e.node->dependencies == 0) enqueue(e.node->buffer);
+      if (e.node) send(e.node, e.input_nr, i < outputs.size() ? std::move(outputs[i]) : Tensor{});
     }
   }
+  for (const OuterScratch& o : reached.outer) {
+    o.node->dependencies = o.dependencies;
+    o.node->visit = o.visit;
+    o.node->buffer = o.buffer;
+  }
+  m.outermost_visit_ = outermost;
   m.recorder_.module = module;
   m.recorder_.site = site;
   m.recorder_.op = op;

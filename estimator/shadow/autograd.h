@@ -5,6 +5,7 @@
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -79,7 +80,7 @@ class SavedVariable {
 /// The edge that leads from `t` backwards: its grad_fn, or its AccumulateGrad; no edge when it needs no gradient.
 Edge gradient_edge(Shadow& m, const Tensor& t);
 
-/// torch::autograd::backward({root}, {grad}): runs the graph on the autograd thread.
-void run_backward(Shadow& m, const Tensor& root, Tensor grad);
+/// torch::autograd::backward(roots, grads): runs the graph on the autograd thread; also from within a node.
+void run_backward(Shadow& m, std::span<const Tensor> roots, std::vector<Tensor> grads);
 
 }  // namespace headroom::shadow

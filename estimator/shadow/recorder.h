@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "estimator/shadow/step_log.h"
 #include "estimator/shadow/tensor.h"
 #include "estimator/shadow/trace.h"
 
@@ -72,6 +73,7 @@ class Recorder {
   ModuleId module;
   std::int32_t site = -1;
   std::int32_t op = -1;
+  StepLog* log = nullptr;  ///< where saves and nodes are noted, if anywhere
 
  private:
   std::int32_t known_text(std::string_view t);

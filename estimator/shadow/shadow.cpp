@@ -129,7 +129,7 @@ void Shadow::backward(SlotId loss) {
   const Tensor root = slots_[loss.at()].tensor();
   recorder_.op = -1;
   Tensor grad = empty_like(root);  // ones_like(loss), held until backward() returns
-  run_backward(*this, root, grad);
+  run_backward(*this, {&root, 1}, {grad});
 }
 
 bool Shadow::has_grad(SlotId parameter) const { return static_cast<bool>(slots_[parameter.at()].tensor()->grad); }
@@ -154,13 +154,25 @@ void Shadow::suspend_autocast() { ++autocast_suspended_; }
 void Shadow::resume_autocast() { --autocast_suspended_; }
 
 void Shadow::enter_checkpoint(const CheckpointSegment& segment) {
-  // A segment inside a segment that is being run again is part of that rerun.
-  if (checkpoint_) return;
-  checkpoint_ = std::make_shared<CheckpointFrame>(*this, segment);
+  Entered entered;
+  if (grad_enabled_ && segment.reentrant) {
+    entered.node = Ref<ReentrantNode>(new ReentrantNode(*this, segment));
+    grad_enabled_ = false;
+  } else if (grad_enabled_) {
+    entered.frame = std::make_shared<CheckpointFrame>(*this, segment);
+    entered.frame->outer = std::exchange(checkpoint_, entered.frame);
+  }
+  entered_.push_back(std::move(entered));
 }
 
 void Shadow::leave_checkpoint() {
-  if (checkpoint_ && !checkpoint_->rerunning()) checkpoint_.reset();
+  const Entered entered = std::move(entered_.back());
+  entered_.pop_back();
+  if (entered.frame) checkpoint_ = std::exchange(entered.frame->outer, nullptr);
+  if (entered.node) {
+    grad_enabled_ = true;
+    entered.node->take_results(*this);
+  }
 }
 
 void Shadow::phase(Phase phase, int step) { recorder_.begin(phase, step); }
@@ -261,7 +273,9 @@ Outputs Shadow::run_autograd(const Entry& e, std::span<const Value> args) {
   const Ref<CallPlan> plan = plan_of(s, e, args);
   Ref<FormulaNode> node;
   if (plan->node) node = Ref<FormulaNode>(new FormulaNode(*this, plan, args));
-  Outputs out = plan->known ? plan->kernel.run(s, recorder_, work) : work();
+  Outputs out = checkpoint_ && checkpoint_->keeps(e) ? checkpoint_->kept(*this, e, args)
+                : plan->known                        ? plan->kernel.run(s, recorder_, work)
+                                                     : work();
   if (node || e.schema->view) set_history(e, args, out, Ref<Node>(node.get()));
   if (node) node->save_results(*this, out);
   return out;

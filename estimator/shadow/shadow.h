@@ -50,6 +50,7 @@ struct CastCache {
 };
 
 class CheckpointFrame;
+class ReentrantNode;
 struct CallPlan;
 
 /// Adds to a counter for a scope.
@@ -163,6 +164,8 @@ class Shadow final : public Machine, private FormulaHost {
   Outputs dispatch(const Entry& e, std::span<const Value> args);
 
   std::uint64_t next_sequence() { return ++sequence_; }
+  std::uint64_t last_sequence() const { return sequence_; }
+  const Value& value(SlotId slot) const { return slots_[slot.at()]; }
 
   /// What is set around a call, for its signature.
   std::uint64_t mode() const;
@@ -175,7 +178,9 @@ class Shadow final : public Machine, private FormulaHost {
  private:
   friend class SavedVariable;
   friend class CheckpointFrame;
-  friend void run_backward(Shadow&, const Tensor&, Tensor);
+  friend class ReentrantNode;
+  friend class RerunScope;
+  friend void run_backward(Shadow&, std::span<const Tensor>, std::vector<Tensor>);
 
   using Arguments = BoundArguments;
 
@@ -218,7 +223,8 @@ class Shadow final : public Machine, private FormulaHost {
   int below_autograd_ = 0;
   bool on_autograd_thread_ = false;
   std::uint64_t sequence_ = 0;
-  std::uint32_t visits_ = 0;
+  std::uint32_t visits_ = 0;           ///< backward runs so far
+  std::uint32_t outermost_visit_ = 0;  ///< of the backward that is at work, others may run inside it
 
   DType autocast_ = DType::undefined;
   int autocast_depth_ = 0;
@@ -226,6 +232,12 @@ class Shadow final : public Machine, private FormulaHost {
   CastCache cast_cache_;
 
   std::shared_ptr<CheckpointFrame> checkpoint_;  ///< packing (forward or rerun) while set
+  /// A segment that was entered and not yet left: its frame or its node; neither where no gradients are recorded.
+  struct Entered {
+    std::shared_ptr<CheckpointFrame> frame;
+    Ref<ReentrantNode> node;
+  };
+  std::vector<Entered> entered_;
   std::array<Ref<Storage>, 2> cublas_;
   Ref<Storage> cublaslt_;
   Ref<Storage> dropout_state_;

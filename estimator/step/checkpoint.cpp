@@ -11,15 +11,8 @@
 namespace headroom {
 namespace {
 
-void run_calls(Machine& m, const Program& p, std::size_t begin, std::size_t end) {
-  for (std::size_t i = begin; i < end; ++i) {
-    const Call& c = p.calls[i];
-    if (c.autocast_off) m.suspend_autocast();
-    m.call(p.name_of(c.op), c.args, c.outputs, {c.module, c.site});
-    if (c.autocast_off) m.resume_autocast();
-    for (const SlotId s : c.drops) m.drop(s);
-  }
-}
+/// Of segments inside segments.
+constexpr std::size_t deepest_nesting = 16;
 
 bool inside(std::string_view path, std::string_view module) {
   return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
@@ -33,38 +26,124 @@ std::string_view list_of(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
-struct SegmentUse {
-  Slots inputs, outputs, inner;
-};
+/// The call ranges inside a module: one for each time that it is called.
+std::vector<SegmentRange> ranges_of(const Program& program, std::string_view module) {
+  std::vector<SegmentRange> out;
+  bool open = false;
+  for (std::size_t i = 0; i < program.calls.size(); ++i) {
+    const bool in = inside(program.module_path(program.calls[i].module), module);
+    if (in && !open) out.push_back({.begin = i});
+    if (in) out.back().end = i + 1;
+    open = in;
+  }
+  return out;
+}
+
+Error no_such_module(const Program& program, const std::string& module, const std::string& source) {
+  std::vector<std::string> names{"none", "blocks"};
+  for (const Module& m : program.modules)
+    for (std::string_view path = m.path; !path.empty();) {
+      names.emplace_back(path);
+      const auto dot = path.rfind('.');
+      path = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+    }
+  const auto near = nearest(module, names);
+  return usage_error("--checkpoint: this file has no module '" + printable(module) + "'", source,
+                     near.empty() ? "none, blocks, a plan's PLAN.json, or module paths with commas between them; "
+                                    "`headroom inspect --stage program` lists the modules"
+                                  : "did you mean '" + printable(near) + "'?");
+}
+
+/// The plan's segments as call ranges.
+std::vector<SegmentRange> ranges_of(const Program& program, const CheckpointPlan& plan) {
+  const std::size_t calls = program.calls.size();
+  if (plan.calls != 0 && plan.calls != calls)
+    throw usage_error("--checkpoint: the plan was made for a program of " + std::to_string(plan.calls) +
+                          " calls, this one has " + std::to_string(calls),
+                      plan.source, "plan again for this file and task, or name modules");
+  std::vector<SegmentRange> out;
+  for (const PlannedSegment& s : plan.segments) {
+    std::vector<SegmentRange> found;
+    if (s.modules.empty()) {
+      if (s.begin >= s.end || s.end > calls)
+        throw usage_error("--checkpoint: there are no calls [" + std::to_string(s.begin) + ", " +
+                              std::to_string(s.end) + ") in a program of " + std::to_string(calls),
+                          plan.source, "a range begins below its end; the first call is 0");
+      found.push_back({.begin = s.begin, .end = s.end});
+    }
+    for (const std::string& module : s.modules) {
+      const auto one = ranges_of(program, module);
+      if (one.empty()) throw no_such_module(program, module, plan.source);
+      if (s.modules.size() == 1 || found.empty())
+        found = one;
+      else
+        found = {{.begin = std::min(found.front().begin, one.front().begin),
+                  .end = std::max(found.back().end, one.back().end)}};
+    }
+    for (SegmentRange& r : found) {
+      r.reentrant = s.reentrant;
+      r.save = s.save;
+      out.push_back(std::move(r));
+    }
+  }
+  return out;
+}
+
+/// Outer before inner; throws when two overlap and neither holds the other.
+void put_in_order(std::vector<SegmentRange>& ranges, const std::string& source) {
+  std::stable_sort(ranges.begin(), ranges.end(), [](const SegmentRange& a, const SegmentRange& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  std::vector<const SegmentRange*> open;
+  for (const SegmentRange& r : ranges) {
+    while (!open.empty() && open.back()->end <= r.begin) open.pop_back();
+    const auto text = [](const SegmentRange& s) {
+      return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")";
+    };
+    if (!open.empty() && open.back()->end < r.end)
+      throw usage_error("--checkpoint: the segments of calls " + text(*open.back()) + " and " + text(r) + " overlap",
+                        source, "one segment may lie inside another, or beside it");
+    if (!open.empty() && (!r.save.empty() || !open.back()->save.empty()))
+      throw Error(Exit::not_modelled, "--checkpoint: selective segments inside others are not modelled", source,
+                  "give `save` to a segment that stands alone");
+    open.push_back(&r);
+    if (open.size() > deepest_nesting)
+      throw usage_error("--checkpoint: segments are nested deeper than " + std::to_string(deepest_nesting), source);
+  }
+}
 
 /// What a range reads from outside, makes for outside, and writes.
-SegmentUse use_of(const Program& p, const SegmentRange& r) {
-  std::vector<char> written(p.slot_count()), read(p.slot_count());
-  std::vector<char> parameter(p.slot_count());
-  for (const auto& q : p.parameters) parameter[q.slot.at()] = 1;
-  SegmentUse use;
-  for (std::size_t i = r.begin; i < r.end; ++i) {
-    for_each_read(p.calls[i], [&](SlotId s) {
-      if (written[s.at()] || read[s.at()] || parameter[s.at()]) return;
-      read[s.at()] = 1;
-      use.inputs.push_back(s);
-    });
-    for (const SlotId s : p.calls[i].outputs)
-      if (s.valid() && !written[s.at()]) {
-        written[s.at()] = 1;
-        use.inner.push_back(s);
-      }
+class Uses {
+ public:
+  explicit Uses(const Program& p)
+      : program_(p), last_read_(p.slot_count()), parameter_(p.slot_count()), seen_(p.slot_count()) {
+    for (const auto& q : p.parameters) parameter_[q.slot.at()] = 1;
+    for (std::size_t i = 0; i < p.calls.size(); ++i)
+      for_each_read(p.calls[i], [&](SlotId s) { last_read_[s.at()] = i + 1; });
+    for (const ProgramOutput& o : p.outputs) last_read_[o.slot.at()] = p.calls.size() + 1;
   }
-  std::vector<char> out(p.slot_count());
-  for (std::size_t i = r.end; i < p.calls.size(); ++i)
-    for_each_read(p.calls[i], [&](SlotId s) {
-      if (written[s.at()] && !out[s.at()]) {
-        out[s.at()] = 1;
-        use.outputs.push_back(s);
+
+  void of(const SegmentRange& r, CheckpointSegment& s) {
+    ++segments_;
+    for (std::size_t i = r.begin; i < r.end; ++i) {
+      for_each_read(program_.calls[i], [&](SlotId slot) {
+        if (!parameter_[slot.at()] && std::exchange(seen_[slot.at()], segments_) != segments_) s.inputs.push_back(slot);
+      });
+      for (const SlotId slot : program_.calls[i].outputs) {
+        if (!slot.valid() || std::exchange(seen_[slot.at()], segments_) == segments_) continue;
+        s.inner.push_back(slot);
+        if (last_read_[slot.at()] > r.end) s.outputs.push_back(slot);
       }
-    });
-  return use;
-}
+    }
+  }
+
+ private:
+  const Program& program_;
+  std::vector<std::size_t> last_read_;  ///< by slot: 1 + the last call that reads it
+  std::vector<char> parameter_;
+  std::vector<std::uint32_t> seen_;  ///< by slot: the last segment it was seen in
+  std::uint32_t segments_ = 0;
+};
 
 }  // namespace
 
@@ -104,54 +183,63 @@ std::vector<std::string> block_modules(const Program& program) {
   return blocks;
 }
 
-std::vector<SegmentRange> segments_of_modules(const Program& program, const std::vector<std::string>& modules) {
+std::vector<SegmentRange> checkpointed_ranges(const Program& program, const Scenario& scenario) {
+  if (!scenario.training()) return {};
   std::vector<SegmentRange> out;
-  std::string_view current;
-  for (std::size_t i = 0; i < program.calls.size(); ++i) {
-    const std::string_view path = program.module_path(program.calls[i].module);
-    if (!current.empty() && inside(path, current)) {
-      out.back().end = i + 1;
-      continue;
-    }
-    current = {};
-    for (const auto& m : modules)
-      if (inside(path, m)) {
-        current = m;
-        out.push_back({i, i + 1, false});
-        break;
-      }
+  switch (scenario.checkpoint) {
+    case CheckpointKind::none:
+      break;
+    case CheckpointKind::plan:
+      out = ranges_of(program, scenario.checkpoint_plan);
+      break;
+    case CheckpointKind::blocks:
+      const auto modules = block_modules(program);
+      if (modules.empty())
+        throw usage_error("--checkpoint blocks: this file names no repeated blocks", "",
+                          "name modules (--checkpoint encoder,decoder), or let `headroom checkpoint` plan");
+      for (const std::string& m : modules)
+        for (const SegmentRange& r : ranges_of(program, m)) out.push_back(r);
   }
+  put_in_order(out, scenario.checkpoint_plan.source);
   return out;
 }
 
-void run_forward(Machine& machine, const Program& program, const Scenario& scenario) {
-  if (scenario.checkpoint == CheckpointKind::none || !scenario.training()) {
-    run_calls(machine, program, 0, program.calls.size());
-    return;
+ForwardPass::ForwardPass(Machine& machine, const Program& program, std::vector<SegmentRange> ranges)
+    : machine_(machine), program_(program), ranges_(std::move(ranges)) {
+  Uses uses(program);
+  segments_.resize(ranges_.size());
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    CheckpointSegment& s = segments_[i];
+    s.reentrant = ranges_[i].reentrant;
+    s.save = ranges_[i].save;
+    uses.of(ranges_[i], s);
+    s.rerun = [this, i] { run(ranges_[i].begin, ranges_[i].end, i + 1); };
   }
-  if (scenario.checkpoint == CheckpointKind::plan)
-    throw Error(Exit::not_modelled, "checkpoint plans are not modelled yet", scenario.checkpoint_plan,
-                "use --checkpoint blocks or none");
-  const auto modules = block_modules(program);
-  if (modules.empty())
-    throw usage_error("--checkpoint blocks: this file names no repeated blocks", "",
-                      "export with module scopes, or use --checkpoint none");
-  run_forward(machine, program, segments_of_modules(program, modules));
 }
 
-void run_forward(Machine& machine, const Program& program, const std::vector<SegmentRange>& segments) {
-  std::size_t at = 0;
-  for (const SegmentRange& r : segments) {
-    run_calls(machine, program, at, r.begin);
-    SegmentUse use = use_of(program, r);
-    CheckpointSegment segment{r.reentrant, std::move(use.inputs), std::move(use.outputs), std::move(use.inner),
-                              [&machine, &program, r] { run_calls(machine, program, r.begin, r.end); }};
-    machine.enter_checkpoint(segment);
-    run_calls(machine, program, r.begin, r.end);
-    machine.leave_checkpoint();
-    at = r.end;
+void ForwardPass::run() { run(0, program_.calls.size(), 0); }
+
+void ForwardPass::run(std::size_t begin, std::size_t end, std::size_t segment) {
+  while (segment < ranges_.size() && ranges_[segment].begin < end) {
+    const SegmentRange& r = ranges_[segment];
+    run_calls(begin, r.begin);
+    machine_.enter_checkpoint(segments_[segment]);
+    run(r.begin, r.end, segment + 1);
+    machine_.leave_checkpoint();
+    begin = r.end;
+    while (segment < ranges_.size() && ranges_[segment].begin < r.end) ++segment;
   }
-  run_calls(machine, program, at, program.calls.size());
+  run_calls(begin, end);
+}
+
+void ForwardPass::run_calls(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const Call& c = program_.calls[i];
+    if (c.autocast_off) machine_.suspend_autocast();
+    machine_.call(program_.name_of(c.op), c.args, c.outputs, {c.module, c.site});
+    if (c.autocast_off) machine_.resume_autocast();
+    for (const SlotId s : c.drops) machine_.drop(s);
+  }
 }
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 // The forward pass on a machine, with checkpointed segments where the scenario asks for them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,17 +13,38 @@ namespace headroom {
 struct SegmentRange {
   std::size_t begin = 0, end = 0;  ///< calls [begin, end)
   bool reentrant = false;
+  std::vector<std::string> save;  ///< selective checkpointing: operators whose results are kept
 };
 
 /// `--checkpoint blocks`: every module of the longest repeated lists (transformer blocks, residual stages): modules
 /// whose path ends in a number and which have siblings of the same class.
 std::vector<std::string> block_modules(const Program& program);
 
-/// The call ranges of the given modules (a module called twice gives two), in order; nested ones are left out.
-std::vector<SegmentRange> segments_of_modules(const Program& program, const std::vector<std::string>& modules);
+/// What the scenario checkpoints in this program, outer segments before the ones inside them. Throws Error(usage) when
+/// a plan names what the program does not have.
+std::vector<SegmentRange> checkpointed_ranges(const Program& program, const Scenario& scenario);
 
-/// Runs the program's calls; values named in `drops` go where Python lets them go.
-void run_forward(Machine& machine, const Program& program, const Scenario& scenario);
-void run_forward(Machine& machine, const Program& program, const std::vector<SegmentRange>& segments);
+/// A forward pass: the program's calls in order, the segments entered and left around theirs. Values named in `drops`
+/// go where Python lets them go. Machine and program must outlive it; the machine keeps no segment longer than its
+/// graph.
+class ForwardPass {
+ public:
+  /// `ranges`: in the order of checkpointed_ranges().
+  ForwardPass(Machine& machine, const Program& program, std::vector<SegmentRange> ranges);
+  ForwardPass(const ForwardPass&) = delete;
+  ForwardPass& operator=(const ForwardPass&) = delete;
+
+  void run();
+
+ private:
+  /// Calls [begin, end), with the segments from `segment` on that lie inside.
+  void run(std::size_t begin, std::size_t end, std::size_t segment);
+  void run_calls(std::size_t begin, std::size_t end);
+
+  Machine& machine_;
+  const Program& program_;
+  std::vector<SegmentRange> ranges_;
+  std::vector<CheckpointSegment> segments_;  ///< as ranges_
+};
 
 }  // namespace headroom

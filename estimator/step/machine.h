@@ -55,6 +55,7 @@ struct Site {
 /// A stretch of the forward pass that is run again in backward (torch.utils.checkpoint).
 struct CheckpointSegment {
   bool reentrant = false;
+  std::vector<std::string> save;  ///< selective: operators ("aten::mm") whose results the forward run keeps for the rerun
   Slots inputs;                 ///< values from outside that the segment reads (arguments and closures)
   Slots outputs;                ///< values made inside that are read outside
   Slots inner;                  ///< every slot the segment writes
@@ -98,6 +99,7 @@ class Machine {
   virtual void suspend_autocast() = 0;
   virtual void resume_autocast() = 0;
 
+  /// `segment` outlives the graph. Segments may be entered inside each other, in a rerun as well.
   virtual void enter_checkpoint(const CheckpointSegment& segment) = 0;
   virtual void leave_checkpoint() = 0;
 

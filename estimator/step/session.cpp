@@ -198,7 +198,9 @@ void Session::step(int index, const Program& program) {
 void Session::forward(const Program& program) {
   const DType amp = scenario_.autocast_dtype();
   if (amp != DType::undefined) m_.enter_autocast(amp);
-  run_forward(m_, program, scenario_);
+  std::unique_ptr<ForwardPass>& pass = forwards_[&program];
+  if (!pass) pass = std::make_unique<ForwardPass>(m_, program, checkpointed_ranges(program, scenario_));
+  pass->run();
   // `out = model(x)`: the previous result goes only now.
   Slots previous = std::exchange(kept_outputs_, {});
   for (const ProgramOutput& o : program.outputs) {

@@ -2,6 +2,7 @@
 // another. Written once against Machine; it does not know which machine runs it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 namespace headroom {
 
+class ForwardPass;
 class Optimizer;
 
 class Session {
@@ -48,6 +50,7 @@ class Session {
   Slots parameters_;  ///< model_'s, same order as model_.parameters
   std::vector<bool> trainable_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::map<const Program*, std::unique_ptr<ForwardPass>> forwards_;
   const Program* batch_of_ = nullptr;  ///< whose batch is on the device
   SlotId target_;
   Slots kept_outputs_;  ///< `out` of the loop

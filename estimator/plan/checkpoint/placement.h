@@ -1,0 +1,38 @@
+// Placement: where checkpoints go. Every segmentation of the forward pass has a peak and an amount of work that is done
+// twice; the front holds those that no other beats in both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "estimator/plan/checkpoint/step_profile.h"
+#include "estimator/step/checkpoint.h"
+
+namespace headroom {
+
+struct Placement {
+  std::int64_t peak = 0;  ///< bytes alive, each block rounded to the allocator's 512
+  std::int64_t work = 0;  ///< recomputed, as call_cost.h has it
+  std::vector<SegmentRange> segments;
+};
+
+struct PlacementFront {
+  std::vector<Placement> placements;  ///< from no recomputation to the lowest peak
+  bool exact = true;                  ///< false: some cuts or points were left out to stay within time
+  std::size_t cuts = 0;               ///< considered, the ends not counted
+};
+
+/// The whole front from one table: suffixes of the forward pass from the end, each with the least work for every peak.
+/// What a prefix holds enters a suffix' peak as a sum, but for blocks that both hold: those are the table's states.
+/// Segments begin and end where one module's code can: not in the middle of a module that the other end is outside of.
+PlacementFront place_checkpoints(const StepProfile& profile);
+
+/// Of non-reentrant segments: each runs again up to the last call that saves something.
+std::int64_t recomputed_work(const StepProfile& profile, const std::vector<SegmentRange>& segments);
+
+/// Whether [begin, end) can be checkpointed: one module's code, inputs that nothing writes in place later, and something
+/// saved inside.
+bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end);
+
+}  // namespace headroom

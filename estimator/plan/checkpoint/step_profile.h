@@ -1,0 +1,66 @@
+// StepProfile: one steady training step without checkpoints, taken apart into what holds for every placement of
+// checkpoints: who makes, reads, saves and writes each block, how long variables keep it, and what else lives at every
+// moment of forward and backward. From two runs on the shadow machine: one that keeps everything, one that is a single
+// segment, whose forward pass keeps what variables keep.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "estimator/plan/checkpoint/call_cost.h"
+#include "estimator/plan/shaped_programs.h"
+#include "estimator/program/scenario.h"
+
+namespace headroom {
+
+/// Bytes are rounded to the allocator's 512. Call `calls` stands for the loss: what runs between the model and backward.
+struct StepProfile {
+  /// A block that the forward pass makes.
+  struct Block {
+    std::int64_t bytes = 0;
+    std::size_t made = 0;        ///< call
+    bool variable = false;       ///< a slot holds it, or a view of it
+    bool outlives = false;       ///< variables keep it through backward
+    std::size_t written = 0;     ///< 1 + the last call that writes it in place; 0: none but its maker
+  };
+  /// An allocation, or the end of the last variable that holds a block; in the order of the forward pass.
+  struct Event {
+    std::int32_t block = -1;  ///< index into blocks; -1: something from before
+    bool made = false;
+    std::int64_t live = 0;  ///< afterwards, when nothing is saved
+  };
+  /// A node of backward, in the order of the forward pass.
+  struct Node {
+    std::uint32_t saves_begin = 0, saves_end = 0;  ///< into saves
+    bool runs = false;
+    /// Most that lives besides what is saved: while it has its saved tensors; after its locals are gone, before they
+    /// are released; after that, until the next node.
+    std::int64_t begin = 0, applying = 0, leaving = 0, after = 0;
+  };
+  struct Call {
+    std::uint32_t event = 0, node = 0;  ///< first
+    std::vector<std::int32_t> reads;    ///< blocks, each once
+    std::size_t made_at_last_save = 0;  ///< blocks made when its last node saves its last tensor
+    std::int64_t work = 0;              ///< forward, as call_cost.h has it
+    std::size_t level = 0;              ///< modules around the point before it that have a forward of their own
+    std::size_t depth = 0;              ///< modules around the call itself
+  };
+
+  std::size_t calls = 0;
+  std::vector<Block> blocks;
+  std::vector<Event> events;
+  std::vector<std::int32_t> saves;  ///< blocks by node; of before: -1
+  std::vector<Node> nodes;
+  std::vector<Call> call;          ///< calls + 2: the loss, and the end
+  std::int64_t live_at_start = 0;  ///< when the first call begins
+  std::int64_t other_peak = 0;     ///< of all that is neither forward nor backward
+  CallCost cost;                   ///< of the whole forward pass, with its backward
+  std::int64_t forward_work = 0, backward_work = 0;
+};
+
+/// Throws Error(not_modelled) when the step cannot be taken apart.
+StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario);
+
+}  // namespace headroom

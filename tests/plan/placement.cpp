@@ -1,0 +1,126 @@
+// The planner's front against every segmentation there is, each simulated as a whole.
+#include "estimator/plan/checkpoint/placement.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "estimator/plan/step_trace.h"
+#include "tests/plan/generated.h"
+
+namespace headroom {
+namespace {
+
+struct Figures {
+  std::int64_t peak = 0, work = 0;
+  friend auto operator<=>(const Figures&, const Figures&) = default;
+};
+
+/// Most that lives after the setup, each block rounded to 512.
+std::int64_t live_peak(const shadow::Trace& trace) {
+  using Kind = shadow::TraceEvent::Kind;
+  std::int64_t live = 0, peak = 0;
+  Phase phase = Phase::setup;
+  for (const auto& e : trace.events) {
+    if (e.kind == Kind::phase) phase = e.phase;
+    if (e.kind != Kind::alloc && e.kind != Kind::free) continue;
+    const std::int64_t bytes = trace.blocks[static_cast<std::size_t>(e.index)].bytes.rounded_up(512).count();
+    live += e.kind == Kind::alloc ? bytes : -bytes;
+    if (phase != Phase::setup) peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+struct Question {
+  ShapedPrograms programs;
+  Scenario scenario;
+
+  explicit Question(Program program, Scenario s = {}) : scenario(std::move(s)) {
+    programs.programs.push_back(std::make_shared<const Program>(std::move(program)));
+    programs.order.push_back(programs.programs[0].get());
+    scenario.steps = 2;
+  }
+  std::int64_t simulated(const std::vector<SegmentRange>& segments) const {
+    Scenario s = scenario;
+    s.checkpoint = CheckpointKind::plan;
+    for (const SegmentRange& r : segments)
+      s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end});
+    return live_peak(step_trace(programs, s).trace);
+  }
+};
+
+/// Calls `found` with every set of segments that do not overlap.
+template <class Found>
+void each_segmentation(const StepProfile& p, std::size_t from, std::vector<SegmentRange>& segments, Found&& found) {
+  if (from == p.calls) return found(segments);
+  each_segmentation(p, from + 1, segments, found);
+  for (std::size_t end = from + 1; end <= p.calls; ++end) {
+    if (!can_be_segment(p, from, end)) continue;
+    segments.push_back({.begin = from, .end = end});
+    each_segmentation(p, end, segments, found);
+    segments.pop_back();
+  }
+}
+
+std::vector<Figures> best(std::vector<Figures> all) {
+  std::sort(all.begin(), all.end(), [](const Figures& a, const Figures& b) {
+    return a.work != b.work ? a.work < b.work : a.peak < b.peak;
+  });
+  std::vector<Figures> front;
+  for (const Figures& f : all)
+    if (front.empty() || f.peak < front.back().peak) front.push_back(f);
+  return front;
+}
+
+/// How many segmentations were compared.
+std::size_t check(const Question& q) {
+  const StepProfile profile = step_profile(q.programs, q.scenario);
+  const PlacementFront front = place_checkpoints(profile);
+  std::vector<Figures> all;
+  std::vector<SegmentRange> segments;
+  each_segmentation(profile, 0, segments, [&](const std::vector<SegmentRange>& s) {
+    all.push_back({q.simulated(s), recomputed_work(profile, s)});
+  });
+  CHECK(front.exact);
+  std::vector<Figures> planned;
+  for (const Placement& p : front.placements) {
+    planned.push_back({p.peak, p.work});
+    CHECK(q.simulated(p.segments) == p.peak);
+  }
+  const bool equal = best(all) == planned;
+  CHECK(equal);
+  if (!equal) {
+    MESSAGE(describe(*q.programs.order[0]));
+    for (const Figures& f : best(all)) MESSAGE("every segmentation: " << f.peak << " " << f.work);
+    for (const Figures& f : planned) MESSAGE("planned: " << f.peak << " " << f.work);
+  }
+  return all.size();
+}
+
+}  // namespace
+
+TEST_CASE("the front is that of every segmentation simulated: chains, skips, diamonds") {
+  std::size_t compared = 0;
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    compared += check(Question(generated_program(seed, 3 + static_cast<int>(seed % 5))));
+  }
+  MESSAGE(compared << " segmentations simulated");
+}
+
+TEST_CASE("the same with autocast, accumulation, frozen parts, other optimizers and losses") {
+  for (std::uint32_t seed = 1000; seed < 1060; ++seed) {
+    CAPTURE(seed);
+    Scenario s;
+    s.precision = seed % 2 ? Precision::amp_bf16 : Precision::bf16;
+    s.accumulate = 1 + seed % 3;
+    s.optimizer = seed % 3 ? OptimizerKind::sgd : OptimizerKind::adamw;
+    s.loss = seed % 5 == 0 ? LossKind::mse : LossKind::cross_entropy;
+    if (seed % 4 == 0) s.freeze = {"layers.0.*"};
+    if (seed % 7 == 0) s.outputs = OutputsKept::drop;
+    check(Question(generated_program(seed, 6), s));
+  }
+}
+
+}  // namespace headroom
