@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "estimator/plan/profile.h"
-#include "estimator/shadow/shadow.h"
 #include "estimator/step/session.h"
 
 namespace headroom {
@@ -11,6 +10,8 @@ namespace {
 
 /// Steps that are run when the scenario names none: the state of iteration 2 is steady (design, section 1).
 constexpr int steady_steps = 3;
+
+}  // namespace
 
 shadow::DeviceFacts device_facts(const Scenario& s, const Profile* profile) {
   shadow::DeviceFacts d;
@@ -28,8 +29,6 @@ shadow::DeviceFacts device_facts(const Scenario& s, const Profile* profile) {
   d.attention = s.attention;
   return d;
 }
-
-}  // namespace
 
 int steps_of(const Scenario& s) {
   if (s.steps > 0) return static_cast<int>(s.steps);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "estimator/base/diagnostic.h"
+#include "estimator/plan/profile.h"
 #include "estimator/plan/shaped_programs.h"
 #include "estimator/shadow/kernels/conv_workspace.h"
+#include "estimator/shadow/shadow.h"
 #include "estimator/shadow/trace.h"
 
 namespace headroom {
@@ -20,6 +22,9 @@ Scenario step_part(const Scenario& scenario);
 
 /// How many steps a run has: --steps, one for each of --seqs, else until the state is steady.
 int steps_of(const Scenario& scenario);
+
+/// What the scenario's card and the profile (may be null) decide on the shadow machine.
+shadow::DeviceFacts device_facts(const Scenario& scenario, const Profile* profile);
 
 /// Runs the scenario's steps on the shadow machine. Throws Error.
 /// `convolutions` (may be null) is asked for their workspaces instead of what the scenario's profile or card says.

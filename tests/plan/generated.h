@@ -7,7 +7,8 @@
 
 namespace headroom {
 
-/// A model of `calls` calls or a few less; the same for the same seed. Values go after their last use, as temporaries do.
+/// A model of `calls` calls or a few less; the same for the same seed. Values go after their last use, as temporaries
+/// do.
 Program generated_program(std::uint32_t seed, int calls);
 
 }  // namespace headroom

@@ -44,8 +44,7 @@ struct Question {
   std::int64_t simulated(const std::vector<SegmentRange>& segments) const {
     Scenario s = scenario;
     s.checkpoint = CheckpointKind::plan;
-    for (const SegmentRange& r : segments)
-      s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end});
+    for (const SegmentRange& r : segments) s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end});
     return live_peak(step_trace(programs, s).trace);
   }
 };
@@ -64,9 +63,8 @@ void each_segmentation(const StepProfile& p, std::size_t from, std::vector<Segme
 }
 
 std::vector<Figures> best(std::vector<Figures> all) {
-  std::sort(all.begin(), all.end(), [](const Figures& a, const Figures& b) {
-    return a.work != b.work ? a.work < b.work : a.peak < b.peak;
-  });
+  std::sort(all.begin(), all.end(),
+            [](const Figures& a, const Figures& b) { return a.work != b.work ? a.work < b.work : a.peak < b.peak; });
   std::vector<Figures> front;
   for (const Figures& f : all)
     if (front.empty() || f.peak < front.back().peak) front.push_back(f);

@@ -79,8 +79,8 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
   const std::string_view base = op.substr(0, op.find('.'));
   constexpr auto products = std::to_array<std::string_view>({"linear", "matmul", "mm", "bmm", "mv", "dot"});
   constexpr auto sums = std::to_array<std::string_view>({"addmm", "baddbmm", "addbmm", "addmv"});
-  constexpr auto transposed = std::to_array<std::string_view>({"conv_transpose1d", "conv_transpose2d",
-                                                               "conv_transpose3d"});
+  constexpr auto transposed =
+      std::to_array<std::string_view>({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"});
   constexpr auto convolutions = std::to_array<std::string_view>({"conv1d", "conv2d", "conv3d", "convolution"});
   constexpr auto recurrent = std::to_array<std::string_view>({"lstm", "gru", "rnn_tanh", "rnn_relu"});
   const double out = outputs.empty() ? 0 : elements(outputs[0].dims);

@@ -19,9 +19,11 @@ using Blocks = std::vector<std::int32_t>;  ///< sorted
 
 /// What one part of the forward pass does to a prefix that ends in front of it.
 struct Part {
-  std::size_t end = 0;    ///< call
-  std::int64_t need = 0;  ///< most that lives in its forward and backward, besides what only the prefix holds
-  std::int64_t held = 0;  ///< what backward keeps and no variable does, when it ends
+  std::size_t end = 0;        ///< call
+  std::int64_t forward = 0;   ///< most that lives while it runs, besides what only the prefix holds
+  std::int64_t backward = 0;  ///< the same of its backward
+  std::int64_t held = 0;      ///< what backward keeps and no variable does, when it ends
+  std::int64_t late = 0;      ///< what backward keeps, and until the end of the forward pass autocast's cache as well
   std::int64_t work = 0;
   Blocks shared;  ///< what backward keeps and variables do too
 };
@@ -44,17 +46,27 @@ class Marks {
 class Walker {
  public:
   explicit Walker(const StepProfile& p)
-      : p_(p), dies_(p.blocks.size(), p.events.size()), before_(p.blocks.size()), saved_(p.blocks.size()),
-        arguments_(p.blocks.size()), work_before_(p.calls + 1) {
+      : p_(p),
+        dies_(p.blocks.size(), p.events.size()),
+        before_(p.blocks.size()),
+        saved_(p.blocks.size()),
+        arguments_(p.blocks.size()),
+        work_before_(p.calls + 1) {
     for (std::size_t e = 0; e < p.events.size(); ++e)
       if (p.events[e].block >= 0 && !p.events[e].made) dies_[static_cast<std::size_t>(p.events[e].block)] = e;
     for (std::size_t c = 0; c < p.calls; ++c) work_before_[c + 1] = work_before_[c] + p.call[c].work;
+    find_late();
   }
+
+  /// Some part keeps blocks that count in backward only.
+  bool any_late() const { return any_late_; }
 
   /// [begin, end) without a checkpoint, after a prefix that holds `shared`.
   Part keep(std::size_t begin, std::size_t end, const Blocks& shared) {
     start(shared);
     std::int64_t forward = begin == 0 ? p_.live_at_start : nothing, backward = nothing, dead = 0, saved = 0;
+    std::int64_t late = 0, after_late = nothing;
+    bool late_gone = false;
     Blocks held = shared;
     for (std::size_t c = begin; c < end; ++c) {
       for (std::size_t n = p_.call[c].node; n < p_.call[c + 1].node; ++n) {
@@ -63,7 +75,10 @@ class Walker {
         for (std::size_t s = node.saves_begin; s < node.saves_end; ++s) {
           const std::int32_t b = p_.saves[s];
           if (b < 0 || !saved_.add(b) || before_.has(b)) continue;
-          held.push_back(b);
+          if (late_[static_cast<std::size_t>(b)])
+            late += block(b).bytes;
+          else
+            held.push_back(b);
           if (!block(b).outlives) saved += block(b).bytes;
         }
         if (!node.runs) continue;
@@ -72,12 +87,19 @@ class Walker {
       for (std::size_t e = p_.call[c].event; e < p_.call[c + 1].event; ++e) {
         const StepProfile::Event& event = p_.events[e];
         const std::int32_t b = event.block;
-        if (!event.made && b >= 0 && (before_.has(b) || saved_.has(b))) dead += block(b).bytes;
-        if (event.made) forward = std::max(forward, event.live + dead);
+        if (event.made) {
+          std::int64_t& peak = late_gone ? after_late : forward;
+          peak = std::max(peak, event.live + dead);
+        } else if (b >= 0) {
+          if (late_[static_cast<std::size_t>(b)])
+            late_gone = true;
+          else if (before_.has(b) || saved_.has(b))
+            dead += block(b).bytes;
+        }
       }
     }
-    Part part{.end = end, .held = dead};
-    part.need = std::max(forward, backward == nothing ? nothing : backward + before_bytes_);
+    Part part{.end = end, .forward = forward, .held = dead, .late = late};
+    part.backward = std::max(after_late, backward == nothing ? nothing : backward + before_bytes_);
     part.shared = alive_at(end, held);
     return part;
   }
@@ -88,12 +110,12 @@ class Walker {
     start(shared);
     arguments_.clear();
     Blocks held = shared;
-    std::int64_t forward = nothing, dead = 0;             // while it runs first
-    std::int64_t live = 0, most = 0, most_at_stop = 0;    // while it runs again: what it makes
-    std::int64_t begins_at = nothing;                     // what else lives when that starts
-    std::int64_t arguments = 0, saved = 0;                // that only the segment holds
-    std::int64_t outside = nothing, inside = nothing;     // nodes whose segment is gone; others, without arguments
-    std::int64_t rest = nothing, rest_saved = nothing;    // nodes after the last that saves: before and after a rerun
+    std::int64_t forward = nothing, dead = 0;           // while it runs first
+    std::int64_t live = 0, most = 0, most_at_stop = 0;  // while it runs again: what it makes
+    std::int64_t begins_at = nothing;                   // what else lives when that starts
+    std::int64_t arguments = 0, saved = 0;              // that only the segment holds
+    std::int64_t outside = nothing, inside = nothing;   // nodes whose segment is gone; others, without arguments
+    std::int64_t rest = nothing, rest_saved = nothing;  // nodes after the last that saves: before and after a rerun
     std::size_t stop = begin;
     bool any = false;
     const std::size_t level = p_.call[begin].level;
@@ -124,6 +146,7 @@ class Walker {
         if (saves) {
           any = true;
           stop = c;
+          most_at_stop = most;
           inside = std::max(inside, rest_saved);
           rest = rest_saved = nothing;
         }
@@ -160,8 +183,9 @@ class Walker {
       if (!any || common < p_.call[c + 1].level) continue;
       std::int64_t backward = std::max(outside, arguments + std::max(inside, rest));
       if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + most_at_stop);
-      Part part{.end = c + 1, .held = dead, .work = work_before_[stop + 1] - work_before_[begin]};
-      part.need = std::max(forward, backward + before_bytes_);
+      Part part{.end = c + 1, .forward = forward, .held = dead};
+      part.backward = backward + before_bytes_;
+      part.work = work_before_[stop + 1] - work_before_[begin];
       part.shared = alive_at(c + 1, held);
       found(std::move(part));
     }
@@ -189,11 +213,31 @@ class Walker {
     return out;
   }
 
+  /// Casts in autocast's cache that the nodes of one call save: nothing after that call asks for them.
+  void find_late() {
+    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> saver(p_.blocks.size(), none);
+    late_.assign(p_.blocks.size(), 0);
+    for (std::size_t c = 0; c <= p_.calls; ++c)
+      for (std::size_t n = p_.call[c].node; n < p_.call[c + 1].node; ++n)
+        for (std::size_t k = p_.nodes[n].saves_begin; k < p_.nodes[n].saves_end; ++k) {
+          if (p_.saves[k] < 0) continue;
+          const auto b = static_cast<std::size_t>(p_.saves[k]);
+          const bool cached = !p_.blocks[b].variable && !p_.blocks[b].outlives && p_.blocks[b].made == c &&
+                              c < p_.calls && dies_[b] >= p_.call[p_.calls].event;
+          late_[b] = cached && (saver[b] == none || saver[b] == c);
+          saver[b] = c;
+        }
+    any_late_ = std::find(late_.begin(), late_.end(), 1) != late_.end();
+  }
+
   const StepProfile& p_;
   std::vector<std::size_t> dies_;  ///< by block: event; the end when nothing in the forward pass ends it
   Marks before_, saved_, arguments_;
   std::int64_t before_bytes_ = 0;
   std::vector<std::int64_t> work_before_;
+  std::vector<char> late_;
+  bool any_late_ = false;
 };
 
 /// Calls in front of which a segment may begin or end: all, or as many as there is time for.
@@ -216,9 +260,9 @@ std::vector<std::size_t> cuts_of(const StepProfile& p, bool& exact) {
     }
     if (all <= most_pairs || cuts.size() <= 3) return cuts;
     exact = false;
-    const std::size_t crowded =
-        std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
-            ->first;
+    const std::size_t crowded = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
+                                  return a.second < b.second;
+                                })->first;
     // Between neighbours of its level, a cut that more lives at is of less use; of equals, every second goes.
     std::vector<std::size_t> of_level;
     for (const std::size_t c : cuts)
@@ -263,12 +307,13 @@ class Table {
   /// The next part, and what comes after it.
   struct Choice {
     std::size_t cut = 0, state = 0;
-    std::int64_t need = 0, held = 0, work = 0;
+    std::int64_t forward = 0, backward = 0, held = 0, late = 0, work = 0;
     bool segment = false;
   };
   struct Point {
-    std::int64_t need = 0, work = 0;
+    std::int64_t forward = 0, backward = 0, work = 0;
     std::uint32_t choice = 0, next = 0;  ///< of the state's choices; of the next state's points
+    std::int64_t need() const { return std::max(forward, backward); }
   };
   struct State {
     Blocks shared;
@@ -292,7 +337,10 @@ class Table {
       front_.exact = false;
     }
     const std::size_t next = state_of(to, std::move(part.shared));
-    states_[cut][state].choices.push_back({to, next, part.need, part.held, part.work, segment});
+    // Where nothing is late one figure will do.
+    if (!walker_.any_late()) part.forward = part.backward = std::max(part.forward, part.backward);
+    states_[cut][state].choices.push_back(
+        {to, next, part.forward, part.backward, part.held, part.late, part.work, segment});
   }
 
   bool known(std::size_t cut, const Blocks& shared) const {
@@ -313,26 +361,43 @@ class Table {
       const Choice& c = s.choices[k];
       const std::vector<Point>& after = states_[c.cut][c.state].points;
       // Nothing that it gives can beat doing nothing twice.
-      if (!s.points.empty() && s.points.back().work <= c.work && s.points.back().need <= c.need) continue;
+      if (!s.points.empty() && s.points.back().work <= c.work && s.points.back().forward <= c.forward &&
+          s.points.back().backward <= c.backward)
+        continue;
       merged.clear();
       const auto keep = [&](const Point& p) {
-        if (!merged.empty() && merged.back().need == p.need && merged.back().work > p.work) merged.pop_back();
-        if (merged.empty() || p.work < merged.back().work) merged.push_back(p);
+        if (!merged.empty() && merged.back().need() == p.need() && merged.back().work > p.work) {
+          note_loss(p, merged.back());
+          merged.pop_back();
+        }
+        if (merged.empty() || p.work < merged.back().work)
+          merged.push_back(p);
+        else
+          note_loss(merged.back(), p);
       };
       std::size_t i = 0, j = 0;
       while (i < s.points.size() || j < after.size()) {
-        const Point there = j < after.size() ? Point{std::max(c.need, c.held + after[j].need), c.work + after[j].work, k,
-                                                     static_cast<std::uint32_t>(j)}
-                                             : Point{};
-        if (j == after.size() || (i < s.points.size() && s.points[i].need <= there.need))
+        Point there;
+        if (j < after.size())
+          there = {std::max(c.forward, c.held + after[j].forward),
+                   std::max(c.backward, c.held + c.late + after[j].backward), c.work + after[j].work, k,
+                   static_cast<std::uint32_t>(j)};
+        if (j == after.size() || (i < s.points.size() && s.points[i].need() <= there.need())) {
           keep(s.points[i++]);
-        else
-          keep(there), ++j;
+        } else {
+          keep(there);
+          ++j;
+        }
       }
       std::swap(s.points, merged);
       if (s.points.size() > 2 * most_points) thin(s.points);
     }
     if (s.points.size() > most_points) thin(s.points);
+  }
+
+  /// `dropped` is worse than `kept` as things stand, but might not be after a prefix that adds to backward only.
+  void note_loss(const Point& kept, const Point& dropped) {
+    if (dropped.forward < kept.forward || dropped.backward < kept.backward) front_.exact = false;
   }
 
   /// Every point stays a placement that can be had; the ends stay.
@@ -346,7 +411,7 @@ class Table {
   void read(std::size_t point) {
     Placement out;
     std::size_t cut = 0, state = 0;
-    out.peak = states_[0][0].points[point].need;
+    out.peak = states_[0][0].points[point].need();
     out.work = states_[0][0].points[point].work;
     while (cut + 1 < cuts_.size()) {
       const State& s = states_[cut][state];
@@ -377,9 +442,9 @@ std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRang
   for (const SegmentRange& r : segments) {
     std::size_t stop = r.begin;
     for (std::size_t c = r.begin; c < r.end; ++c)
-      if (p.nodes.begin() + p.call[c + 1].node != std::find_if(p.nodes.begin() + p.call[c].node,
-                                                               p.nodes.begin() + p.call[c + 1].node,
-                                                               [](const auto& n) { return n.saves_begin != n.saves_end; }))
+      if (p.nodes.begin() + p.call[c + 1].node !=
+          std::find_if(p.nodes.begin() + p.call[c].node, p.nodes.begin() + p.call[c + 1].node,
+                       [](const auto& n) { return n.saves_begin != n.saves_end; }))
         stop = c + 1;
     for (std::size_t c = r.begin; c < stop; ++c) work += p.call[c].work;
   }

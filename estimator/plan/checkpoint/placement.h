@@ -31,8 +31,8 @@ PlacementFront place_checkpoints(const StepProfile& profile);
 /// Of non-reentrant segments: each runs again up to the last call that saves something.
 std::int64_t recomputed_work(const StepProfile& profile, const std::vector<SegmentRange>& segments);
 
-/// Whether [begin, end) can be checkpointed: one module's code, inputs that nothing writes in place later, and something
-/// saved inside.
+/// Whether [begin, end) can be checkpointed: one module's code, inputs that nothing writes in place later, and
+/// something saved inside.
 bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end);
 
 }  // namespace headroom

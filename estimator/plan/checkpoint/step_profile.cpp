@@ -40,7 +40,8 @@ struct Run {
 Run run(const ShapedPrograms& programs, const Scenario& scenario) {
   const Program& program = *programs.order.front();
   const aten::ChosenTable table = aten::table_for(scenario.torch_version);
-  shadow::Shadow machine(*table.table, device_facts(scenario));
+  const auto profile = profile_of(scenario);
+  shadow::Shadow machine(*table.table, device_facts(scenario, profile.get()));
   Run r;
   StepWatch watch(machine, scenario, program, &r.log);
   Diagnostics ignored;
@@ -98,7 +99,8 @@ std::vector<std::vector<std::string>> frames_of_calls(const Program& program) {
 
 class Taking {
  public:
-  Taking(const Program& program, const Run& kept, const Run& single) : program_(program), kept_(kept), single_(single) {}
+  Taking(const Program& program, const Run& kept, const Run& single)
+      : program_(program), kept_(kept), single_(single) {}
 
   StepProfile apart() {
     p_.calls = program_.calls.size();
@@ -124,8 +126,8 @@ class Taking {
  private:
   std::size_t call_at(const Run& r, std::size_t event) const {
     const auto end = r.begins.begin() + static_cast<std::ptrdiff_t>(p_.calls) + 1;
-    const auto after = std::upper_bound(r.begins.begin(), end, event,
-                                        [](std::size_t e, const auto& b) { return e < b.at.events; });
+    const auto after =
+        std::upper_bound(r.begins.begin(), end, event, [](std::size_t e, const auto& b) { return e < b.at.events; });
     return static_cast<std::size_t>(after - r.begins.begin()) - 1;
   }
 

@@ -15,15 +15,16 @@
 
 namespace headroom {
 
-/// Bytes are rounded to the allocator's 512. Call `calls` stands for the loss: what runs between the model and backward.
+/// Bytes are rounded to the allocator's 512. Call `calls` stands for the loss: what runs between the model and
+/// backward.
 struct StepProfile {
   /// A block that the forward pass makes.
   struct Block {
     std::int64_t bytes = 0;
-    std::size_t made = 0;        ///< call
-    bool variable = false;       ///< a slot holds it, or a view of it
-    bool outlives = false;       ///< variables keep it through backward
-    std::size_t written = 0;     ///< 1 + the last call that writes it in place; 0: none but its maker
+    std::size_t made = 0;     ///< call
+    bool variable = false;    ///< a slot holds it, or a view of it
+    bool outlives = false;    ///< variables keep it through backward
+    std::size_t written = 0;  ///< 1 + the last call that writes it in place; 0: none but its maker
   };
   /// An allocation, or the end of the last variable that holds a block; in the order of the forward pass.
   struct Event {

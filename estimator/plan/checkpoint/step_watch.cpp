@@ -70,10 +70,9 @@ void StepWatch::call(std::string_view op, std::span<const Arg> args, std::span<c
   for (const SlotId s : outputs)
     if (s.valid()) note_tensor(s, results, made);
   // A view moves nothing: its block is one that was given.
-  const bool moves = !written.empty() || made.empty() ||
-                     std::none_of(made.begin(), made.end(), [&](std::int32_t b) {
-                       return std::find(read.begin(), read.end(), b) != read.end();
-                     });
+  const bool moves = !written.empty() || made.empty() || std::none_of(made.begin(), made.end(), [&](std::int32_t b) {
+    return std::find(read.begin(), read.end(), b) != read.end();
+  });
   costs.push_back(cost_of(op, inputs, results, equation, moves, scenario_.autocast_dtype()));
 }
 
