@@ -294,7 +294,9 @@ class Table {
     for (State& s : states_.back()) s.points.push_back({});
     for (std::size_t i = cuts_.size() - 1; i-- > 0;)
       for (State& s : states_[i]) solve(s);
-    for (std::size_t k = 0; k < states_[0][0].points.size(); ++k) read(k);
+    const auto& points = states_[0][0].points;
+    for (std::size_t k = 0; k < points.size(); ++k)
+      if (k == 0 || points[k].work < front_.placements.back().work) read(k);
     std::reverse(front_.placements.begin(), front_.placements.end());
     // What lives outside forward and backward bounds every peak from below.
     auto& all = front_.placements;
@@ -360,20 +362,13 @@ class Table {
     for (std::uint32_t k = 0; k < s.choices.size(); ++k) {
       const Choice& c = s.choices[k];
       const std::vector<Point>& after = states_[c.cut][c.state].points;
-      // Nothing that it gives can beat doing nothing twice.
-      if (!s.points.empty() && s.points.back().work <= c.work && s.points.back().forward <= c.forward &&
-          s.points.back().backward <= c.backward)
-        continue;
+      // Nothing that it gives can beat what there is.
+      const Point least{.forward = c.forward, .backward = c.backward, .work = c.work};
+      if (beaten(least, s.points)) continue;
       merged.clear();
       const auto keep = [&](const Point& p) {
-        if (!merged.empty() && merged.back().need() == p.need() && merged.back().work > p.work) {
-          note_loss(p, merged.back());
-          merged.pop_back();
-        }
-        if (merged.empty() || p.work < merged.back().work)
-          merged.push_back(p);
-        else
-          note_loss(merged.back(), p);
+        if (!merged.empty() && merged.back().need() == p.need() && beaten(merged.back(), {p})) merged.pop_back();
+        if (!beaten(p, merged)) merged.push_back(p);
       };
       std::size_t i = 0, j = 0;
       while (i < s.points.size() || j < after.size()) {
@@ -395,9 +390,13 @@ class Table {
     if (s.points.size() > most_points) thin(s.points);
   }
 
-  /// `dropped` is worse than `kept` as things stand, but might not be after a prefix that adds to backward only.
-  void note_loss(const Point& kept, const Point& dropped) {
-    if (dropped.forward < kept.forward || dropped.backward < kept.backward) front_.exact = false;
+  /// One of `by` is no worse in anything. A part that autocast's cache still holds adds to backward only, so a point
+  /// that is worse in both figures together may yet win in one of them.
+  bool beaten(const Point& p, const std::vector<Point>& by) const {
+    if (!walker_.any_late()) return !by.empty() && by.back().work <= p.work && by.back().need() <= p.need();
+    return std::any_of(by.begin(), by.end(), [&](const Point& q) {
+      return q.work <= p.work && q.forward <= p.forward && q.backward <= p.backward;
+    });
   }
 
   /// Every point stays a placement that can be had; the ends stay.
