@@ -1,4 +1,5 @@
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -66,6 +67,9 @@ constexpr auto formats =
     std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
 constexpr auto review_formats =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"html", "html"}, {"md", "md"}, {"latex", "latex"}});
+constexpr auto placement_formats =
+    std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}});
+constexpr auto placement_kinds = std::to_array<Named<bool>>({{"modules", false}, {"cuts", true}});
 constexpr auto document_formats = std::to_array<Named<std::string_view>>(
     {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}, {"latex", "latex"}, {"html", "html"}});
 constexpr auto stages = std::to_array<Named<std::string_view>>({{"graph", "graph"},
@@ -152,7 +156,7 @@ constexpr auto table = std::to_array<Flag>({
     {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_question,
      [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
     {"checkpoint", "none|blocks|PLAN.json|MODULE,...", "Run",
-     "Activation checkpointing: of every block, as a plan says, or of modules by path", on_question,
+     "Activation checkpointing: of every block, as a plan says, or of modules by path", on_question & ~on_checkpoint,
      [](Options& o, V v) {
        o.scenario.checkpoint = v == "none"     ? CheckpointKind::none
                                : v == "blocks" ? CheckpointKind::blocks
@@ -177,6 +181,23 @@ constexpr auto table = std::to_array<Flag>({
      }},
     {"memory", "24GiB", "Card and software", "Memory of the card, where it is not listed or only a part is yours",
      on_question | on_replay, [](Options& o, V v) { o.memory = v; }},
+    {"max-recompute", "20%", "Placement", "At most this share of forward and backward runs twice; then the lowest peak",
+     on_checkpoint,
+     [](Options& o, V v) {
+       const bool percent = v.ends_with('%');
+       const V number = percent ? v.substr(0, v.size() - 1) : v;
+       double share = -1;
+       const auto read = std::from_chars(number.data(), number.data() + number.size(), share);
+       if (read.ec != std::errc() || read.ptr != number.data() + number.size() || !(share >= 0 && share <= 100))
+         throw usage_error("--max-recompute wants a share such as 20% or 0.2, not '" + printable(v) + "'");
+       o.max_recompute = percent ? share / 100 : share;
+     }},
+    {"by", "modules|cuts", "Placement",
+     "modules (default): whole modules and runs of one list, wrapped by name; cuts: any stretch of a forward",
+     on_checkpoint, [](Options& o, V v) { o.by_cuts = choice("by", v, placement_kinds); }},
+    {"plan", "FILE", "Placement", "Write the chosen placement as a plan for --checkpoint", on_checkpoint,
+     [](Options& o, V v) { o.plan = v; }},
+    {"svg", "FILE", "Placement", "Draw the front", on_checkpoint, [](Options& o, V v) { o.svg = v; }},
     {"budget", "20GiB", "Card and software", "Exit 1 when the process takes more: the device figure", on_estimate,
      [](Options& o, V v) { o.budget = v; }},
     {"alloc-conf", "TEXT", "Card and software", "PYTORCH_ALLOC_CONF; repeatable in replay: settings side by side",
@@ -198,6 +219,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.scenario.profile = v; }},
     {"format", "table|json|csv|md", "Output", "Default: table", on_estimate | on_replay | on_check | on_diff | on_advise | on_verify | on_ops | on_gpus,
      [](Options& o, V v) { o.format = choice("format", v, formats); }},
+    {"format", "table|json", "Output", "Default: table", on_checkpoint,
+     [](Options& o, V v) { o.format = choice("format", v, placement_formats); }},
     {"format", "table|json|csv|md|latex|html", "Output", "Default: table", on_fit | on_sweep,
      [](Options& o, V v) { o.format = choice("format", v, document_formats); }},
     {"format", "html|md|latex", "Output", "Default: what -o ends in (.html, .md, .tex), else html", on_report,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,10 @@ struct Options {
   std::int64_t time_limit = 600;         ///< verify, calibrate --time-limit, seconds
   std::int64_t seconds = 120;            ///< calibrate --budget
   std::string events;                    ///< verify --events
+  std::optional<double> max_recompute;   ///< checkpoint --max-recompute, as a share
+  bool by_cuts = false;                  ///< checkpoint --by cuts
+  std::string plan;                      ///< checkpoint --plan
+  std::string svg;                       ///< checkpoint --svg
   bool max_batch = false;                ///< verify --max-batch
   bool check = false;                    ///< replay --check
   bool strict = false;
@@ -65,8 +70,10 @@ enum CommandBit : unsigned {
   on_sweep = 1U << 12,
   on_report = 1U << 13,
   on_calibrate = 1U << 14,
+  on_checkpoint = 1U << 15,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report;
+inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report |
+                                        on_checkpoint;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
 inline constexpr unsigned on_all = ~0U;
 

@@ -42,6 +42,18 @@ constexpr auto table = std::to_array<Command>({
      "  headroom report gpt2.onnx --batch 8 --seq 1024 --gpu rtx4090 -o gpt2.html\n"
      "  headroom report gpt2.onnx --batch 8 --seq 1024 --gpu rtx4090 -o gpt2.tex\n",
      run_report},
+    {"checkpoint", on_checkpoint, "MODEL.onnx", "where to place activation checkpoints, as code to paste",
+     "  headroom checkpoint gpt2.onnx --batch 16 --seq 1024 --gpu rtx4090\n"
+     "  headroom checkpoint gpt2.onnx --batch 16 --seq 1024 --max-recompute 10% --plan plan.json\n"
+     "  headroom estimate gpt2.onnx --batch 16 --seq 1024 --checkpoint plan.json\n"
+     "\na plan file:\n"
+     "  {\"schema_version\": 1, \"segments\": [\n"
+     "    {\"module\": \"h.0\"},                       each call of the module is a segment\n"
+     "    {\"modules\": [\"h.1\", \"h.2\"]},            consecutive modules as one segment\n"
+     "    {\"calls\": [40, 66]},                     calls of `headroom inspect --stage program`\n"
+     "    {\"module\": \"h.3\", \"reentrant\": true},   use_reentrant=True\n"
+     "    {\"module\": \"h.4\", \"save\": [\"aten::mm\"]}]}   selective: results that are kept\n",
+     run_checkpoint},
     {"check", on_check, "[headroom.toml]", "hold the scenarios of a repository to their budgets and cards",
      "  headroom check\n"
      "  headroom check ci/ --format md\n",

@@ -19,6 +19,7 @@ int run_estimate(const Options& o);
 int run_inspect(const Options& o);
 int run_replay(const Options& o);
 int run_advise(const Options& o);
+int run_checkpoint(const Options& o);
 int run_check(const Options& o);
 int run_diff(const Options& before);
 int run_verify(const Options& o);

@@ -279,7 +279,7 @@ std::vector<std::size_t> cuts_of(const StepProfile& p, bool& exact) {
 
 class Table {
  public:
-  explicit Table(const StepProfile& p) : p_(p), walker_(p) {
+  Table(const StepProfile& p, const SegmentFilter& allowed) : p_(p), allowed_(allowed), walker_(p) {
     cuts_ = cuts_of(p, front_.exact);
     front_.cuts = cuts_.size() - 2;
     cuts_.push_back(p.calls + 1);
@@ -354,7 +354,9 @@ class Table {
     add(cut, state, walker_.keep(cuts_[cut], cuts_[cut + 1], shared), false);
     if (cuts_[cut] >= p_.calls) return;
     walker_.checkpoint(cuts_[cut], {cuts_.data(), cuts_.size() - 1}, shared,
-                       [&](Part part) { add(cut, state, std::move(part), true); });
+                       [&](Part part) {
+                         if (!allowed_ || allowed_(cuts_[cut], part.end)) add(cut, state, std::move(part), true);
+                       });
   }
 
   void solve(State& s) {
@@ -425,6 +427,7 @@ class Table {
   }
 
   const StepProfile& p_;
+  const SegmentFilter& allowed_;
   Walker walker_;
   std::vector<std::size_t> cuts_;
   std::map<std::size_t, std::size_t> at_;  ///< index of a cut
@@ -434,7 +437,9 @@ class Table {
 
 }  // namespace
 
-PlacementFront place_checkpoints(const StepProfile& profile) { return Table(profile).front(); }
+PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed) {
+  return Table(profile, allowed).front();
+}
 
 std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRange>& segments) {
   std::int64_t work = 0;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "estimator/plan/checkpoint/step_profile.h"
@@ -26,7 +27,9 @@ struct PlacementFront {
 /// The whole front from one table: suffixes of the forward pass from the end, each with the least work for every peak.
 /// What a prefix holds enters a suffix' peak as a sum, but for blocks that both hold: those are the table's states.
 /// Segments begin and end where one module's code can: not in the middle of a module that the other end is outside of.
-PlacementFront place_checkpoints(const StepProfile& profile);
+/// With `allowed`, of the segments [begin, end) for which it is true.
+using SegmentFilter = std::function<bool(std::size_t begin, std::size_t end)>;
+PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed = {});
 
 /// Of non-reentrant segments: each runs again up to the last call that saves something.
 std::int64_t recomputed_work(const StepProfile& profile, const std::vector<SegmentRange>& segments);

@@ -1,4 +1,4 @@
-#include "tests/plan/generated.h"
+#include "tests/placement/generated.h"
 
 #include <random>
 #include <vector>

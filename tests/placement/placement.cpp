@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "estimator/plan/step_trace.h"
-#include "tests/plan/generated.h"
+#include "tests/placement/generated.h"
 
 namespace headroom {
 namespace {

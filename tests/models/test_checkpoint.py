@@ -1,0 +1,96 @@
+"""The code that headroom checkpoint prints, run: on modules of the zoo, on the CPU, gradients are those without it, and
+what autograd keeps falls by what was predicted. `python test_checkpoint.py HEADROOM`; needs torch."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ZOO = ROOT / "models" / "zoo"
+sys.path.insert(0, str(ZOO))
+HEADROOM = None
+
+
+def asked(command, name, *flags):
+    done = subprocess.run(
+        [HEADROOM, command, ZOO / f"{name}.onnx", "--batch", "2", "--loss", "sum", *flags, "--format", "json"],
+        capture_output=True, text=True, check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def kept_after_forward(estimate):
+    return [s for s in estimate["steps"] if s["phase"] == "forward"][-1]["allocated_bytes"]
+
+
+def step(model, inputs):
+    """Gradients of a step, and the bytes of the storages that autograd keeps when forward has ended."""
+    mine = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers(), *inputs.values()]}
+    kept = {}
+
+    def pack(t):
+        storage = t.untyped_storage()
+        if storage.data_ptr() not in mine:
+            kept[storage.data_ptr()] = (storage.nbytes(), t)  # held, so that no address comes twice
+        return t
+
+    torch.manual_seed(1)
+    model.zero_grad()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        out = model(**inputs)
+        loss = (out[0] if isinstance(out, tuple) else out).sum()
+    saved = sum(n for n, _ in kept.values())
+    kept.clear()
+    loss.backward()
+    return {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}, saved
+
+
+class PastedCode(unittest.TestCase):
+    def paste(self, name, source, *flags, bytes_too=True):
+        module, function = source.split(":")
+        torch.manual_seed(0)
+        model, inputs = getattr(__import__(module), function)()
+        model.train()
+        answer = asked("checkpoint", name, *flags, "--max-recompute", "25%")
+        self.assertTrue(answer["chosen"]["segments"])
+        before, saved_before = step(model, inputs)
+        exec(compile(answer["code"], f"{name}: pasted", "exec"), {"model": model})
+        after, saved_after = step(model, inputs)
+        self.assertEqual(before.keys(), after.keys())
+        for parameter, grad in before.items():
+            torch.testing.assert_close(after[parameter], grad, rtol=1e-5, atol=1e-6 * float(grad.abs().max()))
+        self.assertLess(saved_after, saved_before)
+        if not bytes_too:
+            return
+        plan = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "plan.json"
+        plan.write_text(json.dumps(answer["plan"]))
+        predicted = kept_after_forward(asked("estimate", name, *flags)) - kept_after_forward(
+            asked("estimate", name, *flags, "--checkpoint", plan)
+        )
+        self.assertAlmostEqual((saved_before - saved_after) / predicted, 1, delta=0.02)
+
+    def test_vision_transformer(self):
+        self.paste("vit_16", "vit:vit_16")
+
+    def test_residual_network_with_batch_norm(self):
+        self.paste("resnet50", "resnet:resnet50")
+
+    def test_unet(self):
+        self.paste("unet", "unet:unet")
+
+    def test_mlp(self):
+        self.paste("mlp", "mlp:mlp", bytes_too=False)
+
+    def test_decoder_with_dropout(self):
+        # Dropout keeps other masks on a CPU.
+        self.paste("gpt2", "gpt2:gpt2", "--seq", "64", bytes_too=False)
+
+
+if __name__ == "__main__":
+    HEADROOM = sys.argv.pop(1)
+    unittest.main()
