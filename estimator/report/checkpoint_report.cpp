@@ -106,7 +106,8 @@ std::string checkpoint_code(const SimulatedPlacement& p) {
   if (!runs.empty()) {
     out +=
         "\n\ndef checkpoint_run(model, names):\n"
-        "    \"\"\"The modules are one segment: each takes what the one before gives, and the same other arguments.\"\"\"\n"
+        "    \"\"\"The modules are one segment: each takes what the one before gives, and the same other "
+        "arguments.\"\"\"\n"
         "    first, *others = [model.get_submodule(name) for name in names]\n"
         "    steps = [first.forward] + [module.forward for module in others]\n\n"
         "    def run(x, *args, **kwargs):\n"
@@ -158,8 +159,8 @@ std::string checkpoint_table(const CheckpointAnswer& a, const TableStyle& style)
   out += text.dim(wrapped(printable(scenario_line(a.base), 300), width, 0, "")) + "\n";
   const Bytes most = a.base.peak_allocated;
   const int bars = static_cast<int>(width) - 66;
-  out += text.bold(fmt::format("{:<14} {:>10}  {:>10}  {:>11}  {}", "checkpoints", "allocated", "reserved", "recomputed",
-                               "of forward and backward")) +
+  out += text.bold(fmt::format("{:<14} {:>10}  {:>10}  {:>11}  {}", "checkpoints", "allocated", "reserved",
+                               "recomputed", "of forward and backward")) +
          "\n";
   const auto row = [&](const SimulatedPlacement& p) {
     out += fmt::format("  {:<12} {:>10}  {:>10}  {:>9.1f} %  {:<15}", p.name, human(p.allocated), human(p.reserved),
@@ -172,33 +173,35 @@ std::string checkpoint_table(const CheckpointAnswer& a, const TableStyle& style)
   for (const auto& p : a.baselines) row(p);
   out += "\n";
   for (const auto& p : a.front) row(p);
-  out += text.dim(wrapped(fmt::format("{} of {} placements on the front, each simulated; {}", a.front.size(), a.placements,
-                                      a.exact ? fmt::format("no other of all with {} cuts is better", a.cuts)
-                                              : fmt::format("the best of {} cuts, of which some were left out", a.cuts)),
-                          width, 2, "  "));
+  out +=
+      text.dim(wrapped(fmt::format("{} of {} placements on the front, each simulated; {}", a.front.size(), a.placements,
+                                   a.exact ? fmt::format("no other of all with {} cuts is better", a.cuts)
+                                           : fmt::format("the best found among {} cuts", a.cuts)),
+                       width, 2, "  "));
   if (!a.asked) {
     out += "\n" + wrapped("--memory, --gpu or --max-recompute choose one of them", width, 0, "");
     return out;
   }
   if (!a.chosen) {
-    const auto least = std::min_element(a.front.begin(), a.front.end(), [](const auto& x, const auto& y) {
-      return x.allocated < y.allocated;
-    });
+    const auto least = std::min_element(a.front.begin(), a.front.end(),
+                                        [](const auto& x, const auto& y) { return x.allocated < y.allocated; });
     out += "\n" + text.bad("nothing fits") + ": the lowest peak is " + human(least->allocated) + " allocated, " +
            human(least->device) + " on the device\n";
     return out;
   }
   const SimulatedPlacement& c = *a.chosen;
-  std::string sentence = fmt::format("{}: {} allocated, {:.1f} % recomputed, {}", c.name == "planned" ? "chosen" : c.name,
-                                     human(c.allocated), c.recomputed * 100, segments_text(c));
+  std::string sentence =
+      fmt::format("{}: {} allocated, {:.1f} % recomputed, {}", c.name == "planned" ? "chosen" : c.name,
+                  human(c.allocated), c.recomputed * 100, segments_text(c));
   if (c.fits) sentence += *c.fits ? ", " + human(c.spare) + " to spare" : "";
   out += "\n" + text.good(sentence) + "\n";
   if (c.segments.empty()) return out;
   out += "\n" + checkpoint_code(c);
   if (a.dropout)
-    out += "\n" + text.dim(wrapped("dropout: checkpoint() restores the generators (preserve_rng_state=True, the default), "
-                                   "so a rerun drops what the first run dropped",
-                                   width, 0, ""));
+    out +=
+        "\n" + text.dim(wrapped("dropout: checkpoint() restores the generators (preserve_rng_state=True, the default), "
+                                "so a rerun drops what the first run dropped",
+                                width, 0, ""));
   if (a.batch_norm)
     out += "\n" + text.dim(wrapped("batch norm: a segment's running statistics are updated twice a step; momentum "
                                    "1 - sqrt(1 - momentum) makes two updates one",
@@ -239,8 +242,9 @@ std::string checkpoint_svg(const CheckpointAnswer& a) {
   for (const auto& p : a.front) line += fmt::format("{:.1f},{:.1f} ", x(p), y(p));
   out += "<polyline fill=\"none\" stroke=\"#0087ff\" points=\"" + line + "\"/>\n";
   const auto dot = [&](const SimulatedPlacement& p, const char* colour, bool named) {
-    out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{}: {}, {:.1f} %</title></circle>\n",
-                       x(p), y(p), colour, p.name, human(p.allocated), p.recomputed * 100);
+    out += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{}: {}, {:.1f} %</title></circle>\n", x(p),
+        y(p), colour, p.name, human(p.allocated), p.recomputed * 100);
     if (named) out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(p) + 7, y(p) - 5, p.name);
   };
   for (const auto& p : a.front) dot(p, "#0087ff", false);

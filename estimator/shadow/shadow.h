@@ -169,10 +169,10 @@ class Shadow final : public Machine, private FormulaHost {
 
   /// What is set around a call, for its signature.
   std::uint64_t mode() const;
-  /// Runs `work`, or repeats what it did when it ran with this signature.
+  /// Runs `work`, or repeats what it did when it ran with this signature. A log wants to see every call.
   template <class F>
   Outputs repeatable(const Signature& s, F&& work) {
-    return s.complete() ? known_[s].run(s, recorder_, [&] { return worked_out(work); }) : work();
+    return s.complete() && !recorder_.log ? known_[s].run(s, recorder_, [&] { return worked_out(work); }) : work();
   }
 
  private:

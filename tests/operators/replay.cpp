@@ -136,7 +136,7 @@ Passes replayed(const json& probe) {
   m.phase(Phase::setup, 0);
   if (result && probe["grad"].get<bool>()) grad = m.empty_like(result);
   m.phase(Phase::backward, 0);
-  if (grad) run_backward(m, result, grad);
+  if (grad) run_backward(m, std::span(&result, 1), {grad});
   m.phase(Phase::setup, 0);
   return split(m.take_trace());
 }

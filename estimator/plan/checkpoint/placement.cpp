@@ -280,6 +280,7 @@ std::vector<std::size_t> cuts_of(const StepProfile& p, bool& exact) {
 class Table {
  public:
   Table(const StepProfile& p, const SegmentFilter& allowed) : p_(p), allowed_(allowed), walker_(p) {
+    front_.exact = !p.autocast;
     cuts_ = cuts_of(p, front_.exact);
     front_.cuts = cuts_.size() - 2;
     cuts_.push_back(p.calls + 1);
@@ -353,10 +354,9 @@ class Table {
     const Blocks shared = states_[cut][state].shared;
     add(cut, state, walker_.keep(cuts_[cut], cuts_[cut + 1], shared), false);
     if (cuts_[cut] >= p_.calls) return;
-    walker_.checkpoint(cuts_[cut], {cuts_.data(), cuts_.size() - 1}, shared,
-                       [&](Part part) {
-                         if (!allowed_ || allowed_(cuts_[cut], part.end)) add(cut, state, std::move(part), true);
-                       });
+    walker_.checkpoint(cuts_[cut], {cuts_.data(), cuts_.size() - 1}, shared, [&](Part part) {
+      if (!allowed_ || allowed_(cuts_[cut], part.end)) add(cut, state, std::move(part), true);
+    });
   }
 
   void solve(State& s) {

@@ -20,8 +20,8 @@ struct Placement {
 
 struct PlacementFront {
   std::vector<Placement> placements;  ///< from no recomputation to the lowest peak
-  bool exact = true;                  ///< false: some cuts or points were left out to stay within time
-  std::size_t cuts = 0;               ///< considered, the ends not counted
+  bool exact = true;     ///< false: with autocast, or where cuts or points were left out to stay within time
+  std::size_t cuts = 0;  ///< considered, the ends not counted
 };
 
 /// The whole front from one table: suffixes of the forward pass from the end, each with the least work for every peak.

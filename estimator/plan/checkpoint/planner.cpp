@@ -73,7 +73,8 @@ class Planner {
       : estimator_(estimator), scenario_(scenario), question_(question) {}
 
   CheckpointAnswer answer() {
-    if (!scenario_.training()) throw usage_error("headroom checkpoint is about training", "", "leave --task infer away");
+    if (!scenario_.training())
+      throw usage_error("headroom checkpoint is about training", "", "leave --task infer away");
     if (!scenario_.sequences.empty())
       throw usage_error("headroom checkpoint plans for one length", "", "--seq with the longest of them");
     scenario_.checkpoint = CheckpointKind::none;
@@ -85,10 +86,11 @@ class Planner {
     const ModuleRanges modules(*program_);
     modules_ = &modules;
     profile_ = step_profile(programs, scenario_);
-    const PlacementFront front =
-        place_checkpoints(profile_, question_.any_cut ? SegmentFilter() : [&](std::size_t begin, std::size_t end) {
+    const PlacementFront front = place_checkpoints(
+        profile_, question_.any_cut ? SegmentFilter() : [&](std::size_t begin, std::size_t end) {
           const auto of = modules.of(begin, end);
-          return of.size() == 1 || (of.size() > 1 && one_list(of) && named({.begin = begin, .end = end}).outputs.size() == 1);
+          return of.size() == 1 ||
+                 (of.size() > 1 && one_list(of) && named({.begin = begin, .end = end}).outputs.size() == 1);
         });
     out_.calls = profile_.calls;
     out_.forward_flops = profile_.cost.flops;
@@ -123,9 +125,7 @@ class Planner {
     return p;
   }
 
-  std::int64_t total_work() const {
-    return std::max<std::int64_t>(profile_.forward_work + profile_.backward_work, 1);
-  }
+  std::int64_t total_work() const { return std::max<std::int64_t>(profile_.forward_work + profile_.backward_work, 1); }
 
   NamedSegment named(const SegmentRange& r) const {
     NamedSegment out{.range = r, .modules = modules_->of(r.begin, r.end)};
@@ -135,7 +135,8 @@ class Planner {
     const auto name = [&](SlotId s) { return program_->slot_names[s.at()]; };
     for (std::size_t c = r.begin; c < r.end; ++c) {
       const std::string_view path = program_->module_path(program_->calls[c].module);
-      while (!common.empty() && !(path.starts_with(common) && (path.size() == common.size() || path[common.size()] == '.')))
+      while (!common.empty() &&
+             !(path.starts_with(common) && (path.size() == common.size() || path[common.size()] == '.')))
         common = ModuleRanges::parent(common);
       for_each_read(program_->calls[c], [&](SlotId s) {
         if (made[s.at()] || std::exchange(read[s.at()], 1)) return;

@@ -45,7 +45,8 @@ struct CheckpointAnswer {
   double forward_flops = 0, forward_bytes = 0;
   std::vector<SimulatedPlacement> baselines;  ///< none; every block and square root where the model has such
   std::vector<SimulatedPlacement> front;      ///< planned, from the least recomputation to the lowest peak
-  std::optional<SimulatedPlacement> chosen;   ///< what the budget or the bound asks for; absent: no question, or no answer
+  std::optional<SimulatedPlacement>
+      chosen;  ///< what the budget or the bound asks for; absent: no question, or no answer
   bool asked = false;
   bool exact = true;
   std::size_t cuts = 0;

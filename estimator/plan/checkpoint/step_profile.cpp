@@ -283,7 +283,9 @@ StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenari
   single.checkpoint = CheckpointKind::plan;
   single.checkpoint_plan = {.segments = {{.begin = 0, .end = program.calls.size()}}};
   const Run a = run(programs, kept), b = run(programs, single);
-  return Taking(program, a, b).apart();
+  StepProfile profile = Taking(program, a, b).apart();
+  profile.autocast = scenario.autocast_dtype() != DType::undefined;
+  return profile;
 }
 
 }  // namespace headroom

@@ -59,6 +59,7 @@ struct StepProfile {
   std::int64_t other_peak = 0;     ///< of all that is neither forward nor backward
   CallCost cost;                   ///< of the whole forward pass, with its backward
   std::int64_t forward_work = 0, backward_work = 0;
+  bool autocast = false;  ///< segments share its cache of cast weights
 };
 
 /// Throws Error(not_modelled) when the step cannot be taken apart.

@@ -28,7 +28,7 @@ struct Net {
       const SlotId act = call("aten::gelu", {a}, {a});
       const SlotId b = call("aten::linear", {act, narrow, narrow_bias}, {act});
       h = call("aten::add.Tensor", {h, b}, {b, h});
-      if (checkpointed) segments.push_back({begin, program.calls.size(), reentrant});
+      if (checkpointed) segments.push_back({begin, program.calls.size(), reentrant, {}});
     }
     result = h;
   }
@@ -57,7 +57,8 @@ Figures of_checkpoints(std::string_view name) {
   for (const auto& p : net.program.parameters)
     m.create(p.slot, {.dims = p.dims, .requires_grad = true, .parameter = true});
   m.phase(Phase::forward, 0);
-  run_forward(m, net.program, net.segments);
+  ForwardPass forward(m, net.program, net.segments);
+  forward.run();
   m.phase(Phase::backward, 0);
   m.backward(net.result);
   m.phase(Phase::setup, 0);

@@ -78,7 +78,7 @@ class Section {
       tensor(args[0])->parameter = args[1];
     } else if (op == "backward") {
       const Tensor root = tensor(args[0]);
-      run_backward(*m_, root, args[1].is_null() ? m_->empty_like(root) : tensor(args[1]));
+      run_backward(*m_, std::span(&root, 1), {args[1].is_null() ? m_->empty_like(root) : tensor(args[1])});
     } else if (op == "clear_grads") {
       for (const json& slot : args[0]["l"]) slots_[slot.get<std::size_t>()].tensor()->grad.reset();
     } else if (op == "grad_mode") {
