@@ -67,8 +67,7 @@ constexpr auto formats =
     std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}});
 constexpr auto review_formats =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"html", "html"}, {"md", "md"}, {"latex", "latex"}});
-constexpr auto placement_formats =
-    std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}});
+constexpr auto placement_formats = std::to_array<Named<std::string_view>>({{"table", "table"}, {"json", "json"}});
 constexpr auto placement_kinds = std::to_array<Named<bool>>({{"modules", false}, {"cuts", true}});
 constexpr auto document_formats = std::to_array<Named<std::string_view>>(
     {{"table", "table"}, {"json", "json"}, {"csv", "csv"}, {"md", "md"}, {"latex", "latex"}, {"html", "html"}});
@@ -155,8 +154,8 @@ constexpr auto table = std::to_array<Flag>({
      on_question, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
     {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_question,
      [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
-    {"checkpoint", "none|blocks|PLAN.json|MODULE,...", "Run",
-     "Activation checkpointing: of every block, as a plan says, or of modules by path", on_question & ~on_checkpoint,
+    {"checkpoint", "none|blocks|PLAN.json|MODULES", "Run",
+     "Activation checkpointing: of every block, as a plan says, or of modules by path, with commas", on_question & ~on_checkpoint,
      [](Options& o, V v) {
        o.scenario.checkpoint = v == "none"     ? CheckpointKind::none
                                : v == "blocks" ? CheckpointKind::blocks

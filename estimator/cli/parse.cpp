@@ -60,7 +60,8 @@ const Command* find_command(std::string_view name) {
 
 bool sets_scenario(std::string_view name) {
   const Flag* f = find_flag(name);
-  return f && (f->on & on_scenario) == on_scenario && f->group != "Output";
+  constexpr unsigned needed = on_scenario & ~on_checkpoint;  // that command chooses the scenario's checkpoints
+  return f && (f->on & needed) == needed && f->group != "Output";
 }
 
 Options parse(const std::vector<std::string>& arguments) {
