@@ -72,8 +72,8 @@ enum CommandBit : unsigned {
   on_calibrate = 1U << 14,
   on_checkpoint = 1U << 15,
 };
-inline constexpr unsigned on_scenario = on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report |
-                                        on_checkpoint;
+inline constexpr unsigned on_scenario =
+    on_estimate | on_inspect | on_diff | on_advise | on_fit | on_sweep | on_report | on_checkpoint;
 inline constexpr unsigned on_question = on_scenario | on_verify;  ///< of a run, whatever card it is on
 inline constexpr unsigned on_all = ~0U;
 

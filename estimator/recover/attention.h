@@ -17,7 +17,7 @@ struct MaskOrigin {
   bool comparison = false;  ///< another comparison of two tensors, or a constant tensor of a shape
   bool activation = false;  ///< results of layers
   bool constant_fill = false;
-  bool distances = false;  ///< a product of two tensors of positions and slopes (ALiBi): a bias, whatever masks it
+  bool distances = false;       ///< a product of two tensors of positions and slopes (ALiBi): a bias, whatever masks it
   std::vector<ValueId> inputs;  ///< graph inputs
 };
 

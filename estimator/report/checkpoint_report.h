@@ -10,7 +10,8 @@ namespace headroom::report {
 
 std::string checkpoint_table(const CheckpointAnswer& a, const TableStyle& style);
 /// `baselines[]`, `front[]` and `chosen`, each with `name`, `peak`, `recomputed` (share of forward and backward),
-/// `recomputed_work` and `segments[]`; `flops` and `bytes` of the forward pass; `exact`; `code` and `plan` of the chosen.
+/// `recomputed_work` and `segments[]`; `flops` and `bytes` of the forward pass; `exact`; `code` and `plan` of the
+/// chosen.
 std::string checkpoint_json(const CheckpointAnswer& a);
 
 /// Python to paste that checkpoints the segments: modules are wrapped by name, other stretches are named as comments.

@@ -55,7 +55,8 @@ struct Site {
 /// A stretch of the forward pass that is run again in backward (torch.utils.checkpoint).
 struct CheckpointSegment {
   bool reentrant = false;
-  std::vector<std::string> save;  ///< selective: operators ("aten::mm") whose results the forward run keeps for the rerun
+  std::vector<std::string>
+      save;                     ///< selective: operators ("aten::mm") whose results the forward run keeps for the rerun
   Slots inputs;                 ///< values from outside that the segment reads (arguments and closures)
   Slots outputs;                ///< values made inside that are read outside
   Slots inner;                  ///< every slot the segment writes

@@ -10,7 +10,8 @@ namespace headroom::cli {
 
 int run_checkpoint(const Options& o) {
   Estimator estimator{std::filesystem::path(model_file(o))};
-  const CheckpointAnswer a = plan_checkpoints(estimator, scenario_of(o), {.most_recomputed = o.max_recompute, .any_cut = o.by_cuts});
+  const CheckpointAnswer a =
+      plan_checkpoints(estimator, scenario_of(o), {.most_recomputed = o.max_recompute, .any_cut = o.by_cuts});
   if (!o.plan.empty()) {
     if (!a.chosen)
       throw usage_error("--plan needs a choice, and there is none", o.plan,
@@ -18,10 +19,10 @@ int run_checkpoint(const Options& o) {
     write_result(report::checkpoint_plan_json(*a.chosen, a.calls), o.plan);
   }
   if (!o.svg.empty()) write_result(report::checkpoint_svg(a), o.svg);
-  write_result(o.format == "json" ? report::checkpoint_json(a)
-                                  : report::checkpoint_table(a, {.colours = o.output.empty() &&
-                                                                           colours_wanted(STDOUT_FILENO),
-                                                                 .width = terminal_width()}),
+  write_result(o.format == "json"
+                   ? report::checkpoint_json(a)
+                   : report::checkpoint_table(
+                         a, {.colours = o.output.empty() && colours_wanted(STDOUT_FILENO), .width = terminal_width()}),
                o.output);
   return static_cast<int>(a.asked && !a.chosen ? Exit::answered_no : Exit::answered);
 }
