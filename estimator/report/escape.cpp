@@ -57,39 +57,25 @@ std::string csv_field(std::string_view s) {
   return out + "\"";
 }
 
+namespace {
+
+/// The characters that begin a tag or an entity, written as entities; others as they are.
+std::string entity(char c) { return c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c); }
+
+}  // namespace
+
 std::string markdown_text(std::string_view s) {
   std::string out;
   for (const char c : printable(s, longest)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else {
-      if (std::string_view("\\`*_{}[]()#+!|~").find(c) != std::string_view::npos) out += '\\';
-      out += c;
-    }
+    if (std::string_view("\\`*_{}[]()#+!|~").find(c) != std::string_view::npos) out += '\\';
+    out += entity(c);
   }
   return out;
 }
 
 std::string html_text(std::string_view s) {
   std::string out;
-  for (const char c : printable(s, longest)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (c == '\'')
-      out += "&#39;";
-    else
-      out += c;
-  }
+  for (const char c : printable(s, longest)) out += c == '"' ? "&quot;" : c == '\'' ? "&#39;" : entity(c);
   return out;
 }
 

@@ -236,6 +236,10 @@ void ConvWorkspaces::read(Block& b) {
   }
 }
 
+bool ConvWorkspaces::is_complete(const Amounts& amounts) {
+  return std::none_of(amounts.begin(), amounts.end(), [](const Amount& a) { return a.unknown; });
+}
+
 ConvWorkspaces::Place ConvWorkspaces::look_up(const ConvShape& s) const {
   for (Block& b : blocks_) {
     if (b.kernel != s.kernel || b.stride != s.stride || b.padding != s.padding || b.dilation != s.dilation ||
@@ -268,8 +272,7 @@ ConvWorkspaces::Place ConvWorkspaces::nearest(const ConvShape& s) const {
       float d = apart + unlikeness[other.traits ^ own.traits];
       for (std::size_t k = 0; k < own.logarithms.size(); ++k) d += std::abs(other.logarithms[k] - own.logarithms[k]);
       if (d >= least) continue;
-      const Amounts& a = b.amounts[i];
-      if (std::any_of(a.begin(), a.end(), [](const Amount& x) { return x.unknown; })) continue;
+      if (!is_complete(b.amounts[i])) continue;
       best = {&b, i};
       least = d;
     }
@@ -294,9 +297,7 @@ ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const 
   Found& found = it->second;
   if (is_new) {
     found.measured = look_up(s);
-    if (!found.measured.block || std::any_of(found.measured.block->amounts[found.measured.index].begin(),
-                                             found.measured.block->amounts[found.measured.index].end(),
-                                             [](const Amount& a) { return a.unknown; }))
+    if (!found.measured.block || !is_complete(found.measured.block->amounts[found.measured.index]))
       found.nearest = nearest(s);
   }
   const bool measured = found.measured.block && !found.measured[call].unknown;

@@ -110,6 +110,8 @@ class ConvWorkspaces {
   static Layer layer_of(const ConvShape& s);
   static Scale scale_of(const ConvShape& s);
   static ConvShape shape_of(const Place& p);
+  /// Whether all three calls were measured.
+  static bool is_complete(const Amounts& amounts);
   Place look_up(const ConvShape& s) const;
   Place nearest(const ConvShape& s) const;
 
