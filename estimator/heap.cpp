@@ -1,14 +1,17 @@
-// The heap of a program that lives for milliseconds: operator new and delete for small blocks. An estimate makes a
-// hundred thousand of them and more; with glibc's malloc, which merges neighbours, a fifth of its instructions went
-// there.
+// The heap of a program that lives for milliseconds: operator new and delete. An estimate makes a hundred thousand
+// blocks and more; with glibc's malloc, which merges neighbours, a fifth of its instructions went there, and in a
+// virtual machine a page fault for every 4 KiB took as long again.
 //
-// Blocks of one size class lie in spans of their own, inside one reserved range of addresses, so that a block's address
-// tells its class. A freed block goes on a list of its class and thread, and is handed out next; memory is never given
-// back to the system. Larger blocks, and all of them where the range is not to be had, are malloc's.
+// Blocks of one size class lie in spans of their own, inside one reserved range of huge pages, so that a block's
+// address tells its class. A freed block goes on a list of its class and thread, and is handed out next; memory is
+// never given back to the system. Blocks above a mebibyte, and all of them where the range is not to be had, are
+// malloc's.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -18,9 +21,28 @@ namespace {
 
 constexpr std::size_t unit = 16;  // what operator new aligns to
 constexpr std::size_t largest_small = 1024;
-constexpr std::size_t span_bytes = std::size_t{32} << 10;
+constexpr std::size_t largest = std::size_t{1} << 20;
+constexpr std::size_t small_span = std::size_t{16} << 10;
+constexpr std::size_t granule = 1024;  // spans begin at multiples of it
 constexpr std::size_t range_bytes = std::size_t{16} << 30;
 constexpr std::size_t step_bytes = std::size_t{2} << 20;  // of the range, made usable at once; a huge page
+
+/// Sizes of small blocks are multiples of the unit; above there are four to every doubling.
+constexpr std::size_t small_classes = largest_small / unit + 1;
+constexpr std::size_t first_width = std::bit_width(largest_small);
+
+constexpr std::size_t class_of_size(std::size_t bytes) {
+  if (bytes <= largest_small) return bytes == 0 ? 1 : (bytes + unit - 1) / unit;
+  const std::size_t width = std::bit_width(bytes - 1);
+  return small_classes + 4 * (width - first_width) + ((bytes - 1) >> (width - 3)) % 4;
+}
+constexpr std::size_t size_of_class(std::size_t size_class) {
+  if (size_class < small_classes) return size_class * unit;
+  const std::size_t past = size_class - small_classes;
+  return (5 + past % 4) << (past / 4 + first_width - 3);
+}
+constexpr std::size_t class_count = class_of_size(largest) + 1;
+static_assert(size_of_class(class_of_size(largest)) == largest && class_count <= 256);
 
 struct Block {
   Block* next;
@@ -29,12 +51,12 @@ struct Block {
 /// The reserved addresses, and the class of every span handed out of them.
 class Range {
  public:
-  /// A fresh span for blocks of `size_class`; null when there is none.
-  char* span(std::uint8_t size_class) {
+  /// A fresh span of `bytes` for blocks of `size_class`; null when there is none.
+  char* span(std::size_t bytes, std::uint8_t size_class) {
     while (busy_.test_and_set(std::memory_order_acquire)) {
     }
-    char* const at = next_span();
-    if (at != nullptr) class_of_[index_of(at)] = size_class;
+    char* const at = next_span(bytes);
+    if (at != nullptr) std::fill_n(&class_of_[index_of(at)], bytes / granule, size_class);
     busy_.clear(std::memory_order_release);
     return at;
   }
@@ -47,12 +69,13 @@ class Range {
   std::size_t offset_of(const void* p) const {
     return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(begin());
   }
-  std::size_t index_of(const void* p) const { return offset_of(p) / span_bytes; }
+  std::size_t index_of(const void* p) const { return offset_of(p) / granule; }
 
-  char* next_span() {
-    if (next_ == usable_ && !grow()) return nullptr;
+  char* next_span(std::size_t bytes) {
+    while (static_cast<std::size_t>(usable_ - next_) < bytes)
+      if (!grow()) return nullptr;
     char* const at = next_;
-    next_ += span_bytes;
+    next_ += bytes;
     return at;
   }
 
@@ -79,7 +102,7 @@ class Range {
   char* next_ = nullptr;
   char* usable_ = nullptr;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  std::array<std::uint8_t, range_bytes / span_bytes> class_of_ = {};
+  std::array<std::uint8_t, range_bytes / granule> class_of_ = {};
 };
 
 /// The free blocks of one thread, by class: those given back, then what is left of the newest span.
@@ -90,7 +113,7 @@ struct Class {
 };
 
 constinit Range range;
-constinit thread_local std::array<Class, largest_small / unit + 1> classes = {};
+constinit thread_local std::array<Class, class_count> classes = {};
 
 void* from_malloc(std::size_t bytes) {
   void* const p = std::malloc(bytes);
@@ -99,10 +122,11 @@ void* from_malloc(std::size_t bytes) {
 }
 
 [[gnu::noinline]] void* from_span(Class& c, std::size_t size_class) {
-  const std::size_t bytes = size_class * unit;
+  const std::size_t bytes = size_of_class(size_class);
   if (static_cast<std::size_t>(c.fresh_end - c.fresh) < bytes) {
-    c.fresh = range.span(static_cast<std::uint8_t>(size_class));
-    c.fresh_end = c.fresh == nullptr ? nullptr : c.fresh + span_bytes;
+    const std::size_t span = bytes > largest_small ? (bytes + granule - 1) / granule * granule : small_span;
+    c.fresh = range.span(span, static_cast<std::uint8_t>(size_class));
+    c.fresh_end = c.fresh == nullptr ? nullptr : c.fresh + span;
     if (c.fresh == nullptr) return from_malloc(bytes);
   }
   char* const block = c.fresh;
@@ -119,8 +143,8 @@ void give_back(void* p) noexcept {
 }  // namespace
 
 void* operator new(std::size_t bytes) {
-  if (bytes > largest_small) return from_malloc(bytes);
-  const std::size_t size_class = bytes == 0 ? 1 : (bytes + unit - 1) / unit;
+  if (bytes > largest) return from_malloc(bytes);
+  const std::size_t size_class = class_of_size(bytes);
   Class& c = classes[size_class];
   if (c.free == nullptr) return from_span(c, size_class);
   Block* const block = c.free;
@@ -128,5 +152,15 @@ void* operator new(std::size_t bytes) {
   return block;
 }
 
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto to = static_cast<std::size_t>(alignment);
+  if (to <= unit) return operator new(bytes);
+  void* const p = std::aligned_alloc(to, (bytes + to - 1) / to * to);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
 void operator delete(void* p) noexcept { give_back(p); }
 void operator delete(void* p, std::size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_back(p); }

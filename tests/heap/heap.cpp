@@ -28,12 +28,12 @@ Block made(std::size_t size, unsigned char mark) {
   return {at, size, mark};
 }
 
-/// `rounds` blocks of up to 1,500 bytes, a third of them freed on the way; counts those that were written to.
+/// `rounds` blocks of up to 64 KiB, most of them small, a third freed on the way; counts those that were written to.
 std::vector<Block> survivors(unsigned seed, int rounds, int& broken) {
   std::mt19937 random(seed);
   std::vector<Block> alive;
   for (int i = 0; i < rounds; ++i) {
-    alive.push_back(made(random() % 1500, static_cast<unsigned char>(random())));
+    alive.push_back(made(random() % (random() % 100 == 0 ? 65'536 : 1'500), static_cast<unsigned char>(random())));
     if (random() % 3 != 0) continue;
     std::swap(alive[random() % alive.size()], alive.back());
     broken += !alive.back().intact();
@@ -51,6 +51,24 @@ TEST_CASE("every size is aligned and its own") {
     CHECK(b.intact());
   }
   for (const Block& b : blocks) ::operator delete(b.at, b.size);
+}
+
+TEST_CASE("blocks of all magnitudes") {
+  std::vector<Block> blocks;
+  for (std::size_t size = 2048; size < std::size_t{4} << 20; size += size / 11)
+    for (int i = 0; i < 3; ++i) blocks.push_back(made(size, static_cast<unsigned char>(blocks.size())));
+  for (const Block& b : blocks) CHECK(b.intact());
+  for (const Block& b : blocks) ::operator delete(b.at);
+}
+
+TEST_CASE("wider alignments") {
+  for (std::size_t alignment = 1; alignment <= 4096; alignment *= 2)
+    for (const std::size_t size : {1, 100, 5'000, 2'000'000}) {
+      void* const p = ::operator new(size, std::align_val_t(alignment));
+      CHECK(reinterpret_cast<std::uintptr_t>(p) % alignment == 0);
+      std::memset(p, 1, size);
+      ::operator delete(p, std::align_val_t(alignment));
+    }
 }
 
 TEST_CASE("a freed block is handed out again") {
