@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -18,12 +19,34 @@ bool inside(std::string_view path, std::string_view module) {
   return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
 }
 
-/// "h" of "h.3"; empty when the path does not end in a number.
-std::string_view list_of(std::string_view path) {
-  const auto dot = path.rfind('.');
-  const auto last = dot == std::string_view::npos ? path : path.substr(dot + 1);
-  if (last.empty() || !parse_int(last)) return {};
-  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+/// A module of a numbered list.
+struct Member {
+  std::string path;
+  std::string_view class_name;   ///< "" where the file does not say
+  std::string_view first_child;  ///< the module inside it that is called first; "" for a layer
+};
+
+/// The members that are blocks: all of them, where they are of one class, or made alike where no class is known; else
+/// the largest group that is made alike, of named parts (between blocks stand stems, downsampling layers, containers).
+std::vector<std::string> repeated(const std::vector<Member>& members) {
+  const auto alike = [&](const Member& m) {
+    return m.class_name == members[0].class_name &&
+           (!m.class_name.empty() || (m.first_child == members[0].first_child && !m.first_child.empty()));
+  };
+  const std::string_view name = members[0].class_name;
+  std::map<std::string_view, std::vector<std::string>> groups;
+  if (std::all_of(members.begin(), members.end(), alike)) {
+    // The projections inside a block are no blocks.
+    if (!name.ends_with("Linear") && name.find("Conv2d") == std::string_view::npos)
+      for (const Member& m : members) groups[""].push_back(m.path);
+  } else {
+    for (const Member& m : members)
+      if (!m.first_child.empty() && !parse_int(m.first_child)) groups[m.first_child].push_back(m.path);
+  }
+  std::vector<std::string> most;
+  for (auto& [child, paths] : groups)
+    if (paths.size() > std::max<std::size_t>(most.size(), 1)) most = std::move(paths);
+  return most;
 }
 
 /// The call ranges inside a module: one for each time that it is called.
@@ -137,6 +160,17 @@ class Uses {
     }
   }
 
+  /// Values from outside of which the range reads nothing but the dtype; after of() for the same range.
+  Slots dtypes_only(const SegmentRange& r) {
+    Slots out;
+    for (std::size_t i = r.begin; i < r.end; ++i)
+      for (const Arg& a : program_.calls[i].args)
+        if (const auto* d = std::get_if<DTypeOf>(&a))
+          if (!parameter_[d->slot.at()] && std::exchange(seen_[d->slot.at()], segments_) != segments_)
+            out.push_back(d->slot);
+    return out;
+  }
+
  private:
   const Program& program_;
   std::vector<std::size_t> last_read_;  ///< by slot: 1 + the last call that reads it
@@ -148,37 +182,27 @@ class Uses {
 }  // namespace
 
 std::vector<std::string> block_modules(const Program& program) {
-  // Lists of numbered siblings with one class (or no class known), by how many calls they hold.
-  struct List {
-    std::vector<std::string> members;
-    std::string class_name;
-    bool mixed = false;
-  };
-  std::map<std::string, List> lists;
-  std::unordered_map<std::string, bool> seen;
-  for (const Call& c : program.calls) {
-    std::string_view path = program.module_path(c.module);
-    while (!path.empty()) {
-      if (seen.try_emplace(std::string(path), true).second && parse_int(path.substr(path.rfind('.') + 1))) {
-        List& l = lists[std::string(list_of(path))];
-        l.members.emplace_back(path);
-      }
-      const auto dot = path.rfind('.');
-      path = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-    }
-  }
-  std::unordered_map<std::string_view, std::string_view> class_of;
+  std::unordered_map<std::string_view, std::string_view> class_of, first_child;
   for (const Module& m : program.modules) class_of[m.path] = m.class_name;
+  std::map<std::string_view, std::vector<Member>> lists;
+  std::unordered_set<std::string_view> seen;
+  for (const Call& c : program.calls)
+    for (std::string_view path = program.module_path(c.module); !path.empty() && seen.insert(path).second;) {
+      const auto dot = path.rfind('.');
+      const std::string_view last = dot == std::string_view::npos ? path : path.substr(dot + 1);
+      const std::string_view holder = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+      if (parse_int(last)) lists[holder].push_back({std::string(path), {}, {}});
+      first_child.try_emplace(holder, last);
+      path = holder;
+    }
   std::vector<std::string> blocks;
-  for (auto& [path, l] : lists) {
-    if (l.members.size() < 2) continue;
-    std::string_view first = class_of[l.members.front()];
-    const bool same =
-        std::all_of(l.members.begin(), l.members.end(), [&](const auto& m) { return class_of[m] == first; });
-    // A Sequential of different layers is no list of blocks; nor are the projections inside one block.
-    if (!same || first.ends_with("Linear") || first.find("Conv2d") != std::string_view::npos) continue;
+  for (auto& [path, members] : lists) {
     if (std::any_of(blocks.begin(), blocks.end(), [&](const auto& b) { return inside(path, b); })) continue;
-    blocks.insert(blocks.end(), l.members.begin(), l.members.end());
+    for (Member& m : members) {
+      m.class_name = class_of[m.path];
+      m.first_child = first_child[m.path];
+    }
+    for (std::string& m : repeated(members)) blocks.push_back(std::move(m));
   }
   return blocks;
 }
@@ -208,11 +232,13 @@ ForwardPass::ForwardPass(Machine& machine, const Program& program, std::vector<S
     : machine_(machine), program_(program), ranges_(std::move(ranges)) {
   Uses uses(program);
   segments_.resize(ranges_.size());
+  dtypes_of_.resize(ranges_.size());
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     CheckpointSegment& s = segments_[i];
     s.reentrant = ranges_[i].reentrant;
     s.save = ranges_[i].save;
     uses.of(ranges_[i], s);
+    dtypes_of_[i] = uses.dtypes_only(ranges_[i]);
     s.rerun = [this, i] { run(ranges_[i].begin, ranges_[i].end, i + 1); };
   }
 }
@@ -223,6 +249,8 @@ void ForwardPass::run(std::size_t begin, std::size_t end, std::size_t segment) {
   while (segment < ranges_.size() && ranges_[segment].begin < end) {
     const SegmentRange& r = ranges_[segment];
     run_calls(begin, r.begin);
+    for (const SlotId slot : dtypes_of_[segment])
+      if (machine_.holds(slot)) dtypes_[slot.index] = machine_.dtype(slot);
     machine_.enter_checkpoint(segments_[segment]);
     run(r.begin, r.end, segment + 1);
     machine_.leave_checkpoint();
@@ -232,11 +260,23 @@ void ForwardPass::run(std::size_t begin, std::size_t end, std::size_t segment) {
   run_calls(begin, end);
 }
 
+std::span<const Arg> ForwardPass::arguments(const Call& call) {
+  const auto gone = [&](const Arg& a) {
+    const auto* d = std::get_if<DTypeOf>(&a);
+    return d != nullptr && !machine_.holds(d->slot) && dtypes_.contains(d->slot.index);
+  };
+  if (dtypes_.empty() || std::none_of(call.args.begin(), call.args.end(), gone)) return call.args;
+  arguments_ = call.args;
+  for (Arg& a : arguments_)
+    if (gone(a)) a = dtypes_.at(std::get<DTypeOf>(a).slot.index);
+  return arguments_;
+}
+
 void ForwardPass::run_calls(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) {
     const Call& c = program_.calls[i];
     if (c.autocast_off) machine_.suspend_autocast();
-    machine_.call(program_.name_of(c.op), c.args, c.outputs, {c.module, c.site});
+    machine_.call(program_.name_of(c.op), arguments(c), c.outputs, {c.module, c.site});
     if (c.autocast_off) machine_.resume_autocast();
     for (const SlotId s : c.drops) machine_.drop(s);
   }

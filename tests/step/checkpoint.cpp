@@ -1,0 +1,54 @@
+// Which modules are blocks, and segments cut at any call.
+#include "estimator/step/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "estimator/plan/shaped_programs.h"
+#include "estimator/read/graph.h"
+#include "estimator/shadow/shadow.h"
+#include "estimator/step/session.h"
+
+namespace headroom {
+namespace {
+
+ShapedPrograms bound(const std::string& file, Scenario& scenario) {
+  scenario.batch = 2;
+  scenario.sequence = 16;
+  return shaped_programs(read_model(HEADROOM_ZOO "/" + file), scenario);
+}
+
+std::vector<std::string> blocks_of(const std::string& file) {
+  Scenario scenario;
+  return block_modules(*bound(file, scenario).programs[0]);
+}
+
+TEST_CASE("blocks are the repeated modules, also between stems and downsampling layers") {
+  CHECK(blocks_of("gpt2.onnx").size() == 12);
+  CHECK(blocks_of("resnet50.onnx").size() == 16);
+  CHECK(blocks_of("mobilenet_v2.onnx").size() == 17);
+  CHECK(blocks_of("vgg16.onnx").empty());
+  CHECK(blocks_of("mlp.onnx").empty());
+}
+
+TEST_CASE("a segment may begin at any call: what only gives a dtype may be gone when it runs again") {
+  Scenario scenario{.precision = Precision::bf16, .loss = LossKind::causal_lm};
+  const ShapedPrograms programs = bound("llama_small.onnx", scenario);
+  const Program& program = *programs.programs[0];
+  const Program* const one[] = {&program};
+  scenario.checkpoint = CheckpointKind::plan;
+  for (std::size_t begin = 0; begin + 1 < program.calls.size(); ++begin) {
+    CAPTURE(begin);
+    scenario.checkpoint_plan.segments = {{.begin = begin, .end = std::min(begin + 9, program.calls.size())}};
+    shadow::Shadow machine(*aten::table_for("2.11").table, {});
+    Session session(machine, one, scenario);
+    session.setup();
+    session.step(0, program);
+    CHECK(!machine.take_trace().events.empty());
+  }
+}
+
+}  // namespace
+}  // namespace headroom
