@@ -33,7 +33,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   Program program;
   program.diagnostics = graph.diagnostics;
   Recovery r(graph, options, program);
-  plan_removed_dropouts(r);
+  plan_removed_clones(r);
   plan_text(r);
   plan_patterns(r);
   plan_tied_weights(r);

@@ -76,8 +76,13 @@ ValueId Recovery::replaced(ValueId v) const {
   return v;
 }
 
-void Recovery::restore_dropout(ValueId after, RestoredDropout dropout) {
-  restored_dropouts_.try_emplace(graph.resolve(after), std::move(dropout));
+void Recovery::restore_dropout(ValueId after, std::string name, int outer_frames) {
+  restored_.try_emplace(graph.resolve(after), std::move(name), outer_frames);
+  restores_dropouts_ = true;
+}
+
+void Recovery::restore_contiguous(ValueId after, std::string name) {
+  restored_.try_emplace(graph.resolve(after), std::move(name), 0, true);
 }
 
 void Recovery::find_live() {
@@ -287,7 +292,7 @@ void Recovery::define(ValueId v, SlotId slot) {
     set_narrow(at_);
   }
   slot_of_[v.at()] = slot;
-  if (restored_dropouts_.contains(v)) emit_restored_dropout(v);
+  if (restored_.contains(v)) emit_restored(v);
 }
 
 void Recovery::alias(ValueId v, ValueId source) {
@@ -296,17 +301,20 @@ void Recovery::alias(ValueId v, ValueId source) {
   if (s.valid() || !graph.value(source).contents) define(v, s.valid() ? s : tensor(source));
 }
 
-void Recovery::emit_restored_dropout(ValueId v) {
-  const RestoredDropout& d = restored_dropouts_.at(v);
+void Recovery::emit_restored(ValueId v) {
+  const RestoredCall& lost = restored_.at(v);
   constexpr double unknown_probability = 0.1;  // lost in the export; only zero or not changes memory
-  outer_frames_ = d.outer_frames;
-  const SlotId s = call("aten::dropout", {slot_of_[v.at()], unknown_probability, options.training},
-                        d.name.empty() ? std::string(graph.name(v)) + ".dropout" : d.name);
+  Args args{slot_of_[v.at()]};
+  if (!lost.contiguous) args.insert(args.end(), {unknown_probability, options.training});
+  const std::string name = lost.contiguous ? "contiguous" : "dropout";
+  outer_frames_ = lost.outer_frames;
+  const SlotId s =
+      call("aten::" + name, std::move(args), lost.name.empty() ? std::string(graph.name(v)) + "." + name : lost.name);
   outer_frames_ = 0;
-  if (d.name.empty()) {
+  if (lost.name.empty()) {
     slot_of_[v.at()] = s;
   } else {
-    named_slots_.emplace(d.name, s);
+    named_slots_.emplace(lost.name, s);
   }
 }
 

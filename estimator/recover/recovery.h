@@ -41,10 +41,11 @@ struct Match {
   std::function<void()> emit;
 };
 
-/// A dropout that the export no longer has.
-struct RestoredDropout {
-  std::string name;
+/// A dropout, or the copy of a turned tensor, that the export no longer has.
+struct RestoredCall {
+  std::string name;  ///< of its result in the texts that read it; empty: everything reads it
   int outer_frames = 0;
+  bool contiguous = false;
 };
 
 class Recovery {
@@ -70,9 +71,9 @@ class Recovery {
   /// `v` is `source` in eager: a mask without its expand, a learned bias without its Where.
   void replace(ValueId v, ValueId source) { replaced_[graph.resolve(v)] = graph.resolve(source); }
   ValueId replaced(ValueId v) const;
-  void restore_dropout(ValueId after, RestoredDropout dropout);
-  bool has_restored_dropout(ValueId v) const { return restored_dropouts_.contains(graph.resolve(v)); }
-  bool restores_dropouts() const { return !restored_dropouts_.empty(); }
+  void restore_dropout(ValueId after, std::string name, int outer_frames);
+  void restore_contiguous(ValueId after, std::string name);
+  bool restores_dropouts() const { return restores_dropouts_; }
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {
     overrides_[{reader, graph.resolve(v)}] = std::move(make);
@@ -174,7 +175,7 @@ class Recovery {
   bool is_host_node(NodeIndex n) const;
   /// Small enough for shape arithmetic, and known.
   bool is_small(ValueId v) const;
-  void emit_restored_dropout(ValueId v);
+  void emit_restored(ValueId v);
   bool in_rotary_module(ModuleId module);
   void restore_original_frequencies(SlotId frequencies);
   std::unordered_set<SlotId> seen_frequencies_;
@@ -186,7 +187,8 @@ class Recovery {
   std::map<std::pair<NodeIndex, ValueId>, std::function<SlotId()>> overrides_;
   std::set<std::pair<NodeIndex, ValueId>> overridden_;
   std::unordered_map<ValueId, ValueId> replaced_;
-  std::unordered_map<ValueId, RestoredDropout> restored_dropouts_;
+  std::unordered_map<ValueId, RestoredCall> restored_;
+  bool restores_dropouts_ = false;
   std::unordered_map<std::string, SlotId> named_slots_;
   std::vector<bool> owned_;
   std::vector<bool> live_;

@@ -146,10 +146,10 @@ void plan_dropouts_by_name(Recovery& r) {
                bound);
   if (!drops_at_gaps) bound = Bytes();
   std::size_t elsewhere = drops_at_gaps ? gaps.size() : 0;
-  for (std::size_t i = 0; i < elsewhere; ++i) r.restore_dropout(gaps[i], {{}, 1});
+  for (std::size_t i = 0; i < elsewhere; ++i) r.restore_dropout(gaps[i], {}, 1);
   if (!vision)
     for (const ValueId v : in_torch_layers(r)) {
-      r.restore_dropout(v, {{}, 1});
+      r.restore_dropout(v, {}, 1);
       bound += bytes_at(v);
       ++elsewhere;
     }
@@ -159,7 +159,7 @@ void plan_dropouts_by_name(Recovery& r) {
     if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});
   }
   for (const LastOfScope& p : places) {
-    r.restore_dropout(g.output(p.node), {{}, 1});
+    r.restore_dropout(g.output(p.node), {}, 1);
     bound += bytes_at(g.output(p.node));
   }
   r.diagnose("dropout-assumed", Severity::warning,

@@ -31,10 +31,27 @@ bool reads_clone(const FxNode& fx) {
   });
 }
 
+bool refers_to(const FxArg& a, std::string_view name) {
+  return a.is_reference()
+             ? a.text == name
+             : std::any_of(a.items.begin(), a.items.end(), [&](const FxArg& i) { return refers_to(i, name); });
+}
+
+/// Some reader's text names the value itself, not a copy of it.
+bool is_named_by_readers(const Recovery& r, ValueId v) {
+  const auto readers = r.graph.readers(v);
+  return std::any_of(readers.begin(), readers.end(), [&](NodeIndex n) {
+    const FxGroup* group = r.origins.group_of(n);
+    return !group || std::any_of(group->fx.args.begin(), group->fx.args.end(),
+                                 [&](const FxArg& a) { return refers_to(a, r.graph.name(v)); });
+  });
+}
+
 }  // namespace
 
-void plan_removed_dropouts(Recovery& r) {
-  if (!r.origins.has_text() || r.mode.exported_training || !r.options.training) return;
+void plan_removed_clones(Recovery& r) {
+  if (!r.origins.has_text()) return;
+  const bool lost_dropouts = !r.mode.exported_training && r.options.training;
   Bytes bound;
   std::size_t places = 0;
   for (const FxGroup& group : r.origins.groups()) {
@@ -48,13 +65,15 @@ void plan_removed_dropouts(Recovery& r) {
       if (!is_clone(a) || !c->was_paired(a.text)) return;
       const ValueId v = c->value(a.text);
       const NodeIndex maker = r.graph.producer(v), reader = group.last;
-      if (maker == no_node || has_no_dropout(r.origins.class_hierarchy(maker)) ||
+      if (r.graph.is(maker, "Transpose") && r.origins.source_line(maker).find(".contiguous(") != std::string_view::npos)
+        return r.restore_contiguous(v, is_named_by_readers(r, v) ? std::string(a.text) : std::string());
+      if (!lost_dropouts || maker == no_node || has_no_dropout(r.origins.class_hierarchy(maker)) ||
           has_no_dropout(r.origins.class_hierarchy(reader)))
         return;
       const auto inner = r.origins.scopes(maker), outer = r.origins.scopes(reader);
       std::size_t common = 0;
       while (common < inner.size() && common < outer.size() && inner[common] == outer[common]) ++common;
-      r.restore_dropout(v, {std::string(a.text), static_cast<int>(inner.size() - common)});
+      r.restore_dropout(v, std::string(a.text), static_cast<int>(inner.size() - common));
       bound += bytes_of(DType::f32, r.graph.value(v).count()) + Bytes(r.graph.value(v).count());
       ++places;
     };

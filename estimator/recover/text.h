@@ -6,8 +6,9 @@
 
 namespace headroom::recovery {
 
-/// Finds the dropouts that an inference export removed: an argument `%clone…` that no node defines. One dropout a name.
-void plan_removed_dropouts(Recovery& r);
+/// Finds the copies that the exporter's optimiser removed, an argument `%clone…` that no node defines: of a turned
+/// tensor it was `.contiguous()`, else in an inference export a dropout. One call a name.
+void plan_removed_clones(Recovery& r);
 /// Claims every fx group whose call can be said from its text; the others are left to patterns and operators.
 void plan_text(Recovery& r);
 

@@ -152,3 +152,21 @@ class Codebook(nn.Module):
 
 def codebook():
     return Codebook(), {"x": torch.randn(4, 16)}
+
+
+class Pyramid(nn.Module):
+    """Tokens become a map again, copied, which a convolution and a linear layer read."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.norm = nn.Conv2d(3, 8, 4, 4), nn.LayerNorm(8)
+        self.merge, self.fuse = nn.Conv2d(8, 16, 3, 2, 1), nn.Linear(8, 16)
+
+    def forward(self, x):
+        tokens = self.norm(self.patch(x).flatten(2).transpose(1, 2))
+        maps = tokens.reshape(x.shape[0], x.shape[2] // 4, x.shape[3] // 4, -1).permute(0, 3, 1, 2).contiguous()
+        return self.merge(maps).mean([2, 3]) + self.fuse(maps.flatten(2).transpose(1, 2)).mean(1)
+
+
+def pyramid():
+    return Pyramid(), {"x": torch.randn(2, 3, 32, 32)}

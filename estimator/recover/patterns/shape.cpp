@@ -1,4 +1,6 @@
-// torch.roll, torch.chunk, torch.index_add, and the packed projection of nn.MultiheadAttention.
+// torch.roll, torch.chunk, torch.index_add, and copies that the file has lost: of the packed projection of
+// nn.MultiheadAttention, of maps made of tokens.
+#include <algorithm>
 #include <array>
 
 #include "estimator/recover/patterns/patterns.h"
@@ -66,6 +68,17 @@ void find_packed_projection(Recovery& r, NodeIndex squeeze) {
            }});
 }
 
+/// tokens.reshape(B, H, W, C).permute(0, 3, 1, 2).contiguous(): so pyramids of transformers hand maps to convolutions,
+/// and the file has lost `contiguous`.
+void find_map_of_tokens(Recovery& r, NodeIndex transpose) {
+  const GraphView& g = r.graph;
+  const NodeIndex reshape = g.producer(g.input(transpose, 0));
+  if (r.origins.has_text() || !std::ranges::equal(g.node(transpose).integers("perm"), std::array{0, 3, 1, 2}) ||
+      !g.is(reshape, "Reshape") || g.dims(g.input(reshape, 0)).size() != 3)
+    return;
+  r.restore_contiguous(g.output(transpose), {});
+}
+
 /// The exporter of x.chunk(n) writes one Slice a part, each beginning at the value where the one before it ended.
 void find_chunks(Recovery& r, NodeIndex first) {
   const GraphView& g = r.graph;
@@ -113,7 +126,7 @@ void find_index_add(Recovery& r, NodeIndex add) {
 }
 
 constexpr std::array list{Pattern{"Slice", find_chunks}, Pattern{"Add", find_index_add}, Pattern{"Concat", find_roll},
-                          Pattern{"Squeeze", find_packed_projection}};
+                          Pattern{"Squeeze", find_packed_projection}, Pattern{"Transpose", find_map_of_tokens}};
 
 }  // namespace
 
