@@ -195,11 +195,21 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
     s.device.total = {};
     s.timeline = run(s.device);
   }
+  if (s.timeline.refused_workspaces > 0)
+    e.diagnostics.push_back({.code = "conv-workspace-refused",
+                             .severity = Severity::warning,
+                             .node = {},
+                             .message = std::to_string(s.timeline.refused_workspaces) +
+                                        " convolution workspaces find no room: PyTorch tries other algorithms there, "
+                                        "which are counted without workspace"});
   add_residual(e, s.timeline, options.backend);
   e.spare = allowed - s.timeline.reserved_peak - e.margin_device;
   // Short of memory the allocator may still get along, with less in its cache.
-  e.fits = !e.out_of_memory &&
-           (e.spare.count() >= 0 || !run({.total = total, .outside = memory.context + e.margin_device}).out_of_memory);
+  const auto fits_with_margin = [&] {
+    const Timeline t = run({.total = total, .outside = memory.context + e.margin_device});
+    return !t.out_of_memory && t.refused_workspaces == 0;
+  };
+  e.fits = !e.out_of_memory && (e.spare.count() >= 0 || fits_with_margin());
   if (*e.fits) e.spare = std::max(e.spare, Bytes());
 }
 

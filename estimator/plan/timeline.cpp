@@ -6,6 +6,15 @@ namespace headroom {
 
 using shadow::TraceEvent;
 
+namespace {
+
+bool is_convolution_workspace(const shadow::Trace& trace, const shadow::TraceBlock& block) {
+  return block.category == Category::workspaces && block.op >= 0 &&
+         trace.texts[static_cast<std::size_t>(block.op)].find("conv") != std::string::npos;
+}
+
+}  // namespace
+
 Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recording* recording) {
   Timeline t;
   std::vector<BlockId> handles(trace.blocks.size(), BlockId::null);
@@ -29,6 +38,10 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recordin
     switch (e.kind) {
       case TraceEvent::Kind::alloc: {
         const BlockId id = allocator.allocate(trace.blocks[block].bytes);
+        if (id == BlockId::out_of_memory && is_convolution_workspace(trace, trace.blocks[block])) {
+          ++t.refused_workspaces;
+          break;
+        }
         if (id == BlockId::out_of_memory) {
           t.out_of_memory = true;
           t.oom_event = i;
@@ -47,7 +60,7 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recordin
         break;
       }
       case TraceEvent::Kind::free:
-        allocator.free(handles[block]);
+        if (handles[block] != BlockId::null) allocator.free(handles[block]);
         break;
       case TraceEvent::Kind::phase:
         close();

@@ -25,6 +25,8 @@ struct Timeline {
   Bytes reserved_peak;         ///< over the whole run: what the setup left in the cache counts
   std::size_t peak_event = 0;  ///< index of the event that reaches allocated_peak
   std::size_t peak_phase = 0;  ///< index into `phases`
+  /// Workspaces of convolutions that were refused; the run goes on without them.
+  std::size_t refused_workspaces = 0;
   bool out_of_memory = false;  ///< the allocator refused event `oom_event`; nothing after it was run
   std::size_t oom_event = 0;
   OutOfMemory oom;
@@ -37,7 +39,9 @@ struct Recording {
   Trace trace;                         ///< filled
 };
 
-/// Feeds the trace to the allocator. A refused request ends it. `recording` may be null.
+/// Feeds the trace to the allocator. A refused request ends it, but for a convolution's workspace: there PyTorch tries
+/// the next of cuDNN's plans (try_plans in ATen/native/cudnn/Conv_v8.cpp), and what that one takes is not known here:
+/// nothing is counted. `recording` may be null.
 Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recording* recording = nullptr);
 
 /// A block that lives at the peak.

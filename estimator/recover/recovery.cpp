@@ -1,6 +1,7 @@
 #include "estimator/recover/recovery.h"
 
 #include <algorithm>
+#include <array>
 
 #include "estimator/recover/casts.h"
 #include "estimator/recover/operators/operators.h"
@@ -22,6 +23,15 @@ bool is_vector(const Dims& d) {
 bool makes_tensor(std::string_view op) {
   return op == "Range" || op == "ConstantOfShape" || op == "EyeLike" || op.starts_with("Random") || op == "Bernoulli" ||
          op == "Multinomial";
+}
+
+/// Its operands must have one dtype.
+bool multiplies(std::string_view op) {
+  constexpr auto names = std::to_array<std::string_view>({"linear", "addmm", "mm", "matmul", "bmm", "baddbmm", "einsum",
+                                                          "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+                                                          "conv_transpose2d", "conv_transpose3d", "convolution"});
+  op.remove_prefix(std::min(op.size(), std::string_view("aten::").size()));
+  return std::find(names.begin(), names.end(), op.substr(0, op.find('.'))) != names.end();
 }
 
 }  // namespace
@@ -264,7 +274,34 @@ Slots Recovery::emit_many(std::string_view op, Args args, const std::vector<Valu
   return slots;
 }
 
+void Recovery::set_wide(ValueId v) {
+  v = graph.resolve(v);
+  wide_[v.at()] = true;
+  if (slot_of_[v.at()].valid()) wide_slots_.insert(slot_of_[v.at()]);
+}
+
+void Recovery::narrow_operands(std::string_view op, Args& args) {
+  if (mode.low_precision_file || wide_slots_.empty() || !multiplies(op) || in_rotary_module(module_at(at_))) return;
+  std::vector<SlotId*> wide;
+  bool mixed = false;
+  const auto see = [&](SlotId& s) {
+    if (!s.valid()) return;
+    if (wide_slots_.contains(s))
+      wide.push_back(&s);
+    else
+      mixed = true;
+  };
+  for (Arg& a : args) {
+    if (auto* s = std::get_if<SlotId>(&a)) see(*s);
+    if (auto* list = std::get_if<Slots>(&a)) std::for_each(list->begin(), list->end(), see);
+  }
+  if (!mixed || wide.empty()) return;
+  for (SlotId* s : wide) *s = call_to(*this, *s, stream_dtype(*this), program.slot_names[s->at()] + ".back");
+  set_narrow(at_);
+}
+
 void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
+  narrow_operands(op, args);
   while (!args.empty() && std::holds_alternative<Unset>(args.back())) args.pop_back();
   const ModuleId module = module_at(at_);
   Call& made = builder.append(op, std::move(args), std::move(outputs), module, std::string(onnx().name));
@@ -292,6 +329,7 @@ void Recovery::define(ValueId v, SlotId slot) {
     set_narrow(at_);
   }
   slot_of_[v.at()] = slot;
+  if (wide_[v.at()]) wide_slots_.insert(slot);
   if (restored_.contains(v)) emit_restored(v);
 }
 

@@ -120,7 +120,7 @@ class Recovery {
   bool is_host(ValueId v) const { return host_[graph.resolve(v).at()]; }
   /// A value that stays float32 in a module that runs in half precision.
   bool is_wide(ValueId v) const { return wide_[graph.resolve(v).at()]; }
-  void set_wide(ValueId v) { wide_[graph.resolve(v).at()] = true; }
+  void set_wide(ValueId v);
   /// The node's result has the stream's dtype even if it reads a float32 value.
   void set_narrow(NodeIndex n) { narrow_[static_cast<std::size_t>(n)] = true; }
   /// The value goes back to the stream's dtype as soon as it is made.
@@ -178,6 +178,9 @@ class Recovery {
   void emit_restored(ValueId v);
   bool in_rotary_module(ModuleId module);
   void restore_original_frequencies(SlotId frequencies);
+  /// A product of a float32 value with one of the stream's dtype raises in PyTorch, so the program has cast the first
+  /// (`emb.to(sample.dtype)`): a cast that did nothing when the file was made, and left no trace in it.
+  void narrow_operands(std::string_view op, Args& args);
   std::unordered_set<SlotId> seen_frequencies_;
 
   std::vector<Match> matches_;
@@ -195,6 +198,7 @@ class Recovery {
   std::vector<bool> host_;
   std::vector<bool> wide_;
   std::vector<bool> narrow_;
+  std::unordered_set<SlotId> wide_slots_;  ///< what the wide values are in
   std::unordered_set<ValueId> cast_results_;
   std::vector<SlotId> slot_of_;
   std::unordered_map<ValueId, Slots> lists_;

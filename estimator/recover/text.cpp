@@ -359,7 +359,10 @@ void to(Recovery& r, const FxCall& c) {
   if (const FxArg* k = c.fx().keyword("dtype")) dtype = c.convert(r, *k);
   if (!std::holds_alternative<DType>(dtype)) return r.define(c.result(), c.tensor(r, 0));
   const std::string name(r.graph.name(c.result()));
-  const bool up = std::get<DType>(dtype) == DType::f32;
+  // A mask is made for the values that it meets: mask.to(x.dtype).
+  if (const ValueId x = c.value_of_arg(0); x.valid() && r.dtype(x) == DType::b8)
+    dtype = stream_dtype_for(r, std::get<DType>(dtype));
+  const bool up = std::holds_alternative<DType>(dtype) && std::get<DType>(dtype) == DType::f32;
   r.define(c.result(), call_to(r, c.tensor(r, 0), dtype, name));
   if (up) r.set_wide(c.result());
 }

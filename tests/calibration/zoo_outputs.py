@@ -2,8 +2,8 @@
 """zoo_outputs.py HEADROOM RUNNER [NAME ...]: every architecture of the zoo, recovered and run by the runner on the CPU.
 
 With the weights of an inference export it gives the outputs that ONNX Runtime gives for the file (relative tolerance
-2e-4, absolute 2e-5, float32: other kernels add in another order); a training export trains two steps with finite losses
-and gradients; every intermediate value has the shape that binding says. A changed argument of one call makes that fail.
+2e-4, absolute 2e-5, float32: other kernels add in another order); a training export trains two steps, and one as a
+bfloat16 module, with finite losses and gradients; every intermediate value has the shape that binding says. A changed argument of one call makes that fail.
 """
 
 import copy
@@ -105,16 +105,18 @@ def check(name, headroom, runner, scratch):
 
     path = scratch / f"{name}.train.onnx"
     small_zoo.export(model, inputs, axes, "train", exporter, path)
-    job = small_zoo.job_of(headroom, path, inputs, "--steps", "2", "--loss", loss, "--clip-grad")
-    lines = small_zoo.run(runner, job)
-    end = lines["end"][0]
-    if end["outcome"] != "completed":
-        wrong.append(f"training: {end['message'].splitlines()[0]} (at {end['op']} {end['site']} {end['module']})")
-    wrong += [f"training: shape of {l['value']} ({l['op']}): bound {l['expected']}, run {l['got']}" for l in lines.get("shape", [])]
-    wrong += [f"training: loss {l['value']}" for l in lines.get("loss", []) if isinstance(l["value"], str)]
-    wrong += [f"training: {l['not_finite']} gradients are not finite" for l in lines.get("gradients", []) if l["not_finite"]]
-    if not wrong and not all(l["tensors"] for l in lines["gradients"]):
-        wrong.append("training: no gradients")
+    for flags in (["--steps", "2", "--clip-grad"], ["--steps", "1", "--precision", "bf16"]):
+        of = "training" if len(flags) == 3 else "training in bf16"
+        lines = small_zoo.run(runner, small_zoo.job_of(headroom, path, inputs, "--loss", loss, *flags))
+        end = lines["end"][0]
+        if end["outcome"] != "completed":
+            wrong.append(f"{of}: {end['message'].splitlines()[0]} (at {end['op']} {end['site']} {end['module']})")
+            continue
+        wrong += [f"{of}: shape of {l['value']} ({l['op']}): bound {l['expected']}, run {l['got']}" for l in lines.get("shape", [])]
+        wrong += [f"{of}: loss {l['value']}" for l in lines.get("loss", []) if isinstance(l["value"], str)]
+        wrong += [f"{of}: {l['not_finite']} gradients are not finite" for l in lines.get("gradients", []) if l["not_finite"]]
+        if not all(l["tensors"] for l in lines["gradients"]):
+            wrong.append(f"{of}: no gradients")
     return wrong
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The largest batch that trains under a memory cap: predicted, then run on a card.
 
-  max_batch.py predict HEADROOM PLAN.json     predicts (needs no GPU)
-  max_batch.py run PLAN.json RESULT.jsonl     trains at the predicted batch and one above (needs torch with CUDA)
-  max_batch.py table RESULT.jsonl             the table, as Markdown
+  max_batch.py predict HEADROOM PLAN.json         predicts (needs no GPU)
+  max_batch.py run PLAN.json RESULT.jsonl [JOBS]  trains at the predicted batch and one above (needs torch with CUDA)
+  max_batch.py table RESULT.jsonl                 the table, as Markdown
 
 The cap is torch.cuda.set_per_process_memory_fraction. Every batch is trained for four steps in a process of its own:
 forward, cross entropy, `del out`, backward, AdamW, zero_grad; float32; models and exports are those of models/zoo.
 """
+import concurrent.futures
 import importlib
 import json
 import os
@@ -94,27 +95,34 @@ def train(job):
         return {"trained": False, "error": str(e)[:160]}
 
 
-def run(plan, path):
-    with open(path, "w") as out:
-        for row in json.load(open(plan)):
-            for batch in (row["predicted"], row["predicted"] + 1):
-                job = {**row, "batch": batch}
-                done = subprocess.run([sys.executable, __file__, "one", json.dumps(job)], capture_output=True, text=True,
-                                      timeout=120, check=False)
-                try:
-                    answer = json.loads(done.stdout.splitlines()[-1])
-                except (IndexError, ValueError):
-                    answer = {"trained": None, "error": done.stderr[-300:]}
-                out.write(json.dumps({**job, **answer}) + "\n")
-                out.flush()
-                print(job["model"], job["fraction"], batch, answer.get("trained"), flush=True)
+def answer(job):
+    done = subprocess.run([sys.executable, __file__, "one", json.dumps(job)], capture_output=True, text=True, timeout=300, check=False)
+    try:
+        return {**job, **json.loads(done.stdout.splitlines()[-1])}
+    except (IndexError, ValueError):
+        return {**job, "trained": None, "error": done.stderr[-300:]}
+
+
+def run(plan, path, jobs=1):
+    """`jobs` processes share the card: as long as their caps fit together, none notices."""
+    asked = [{**row, "batch": batch} for row in json.load(open(plan)) for batch in (row["predicted"], row["predicted"] + 1) if batch > 0]
+    with open(path, "w") as out, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for row in pool.map(answer, asked):
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            print(row["model"], row["fraction"], row["batch"], row.get("trained"), flush=True)
 
 
 def table(path):
-    rows = [json.loads(line) for line in open(path)]
+    rows = {}
+    for line in open(path):
+        row = json.loads(line)
+        rows.setdefault((row["model"], row["fraction"]), {})[row["batch"] - row["predicted"]] = row
     print("| model | cap (fraction) | predicted largest batch | it trains | one more trains | allocated, error | reserved, error |")
     print("|---|---:|---:|---|---|---:|---:|")
-    for at, above in zip(rows[::2], rows[1::2]):
+    for pair in rows.values():
+        above = pair[1]
+        at = pair.get(0, {**above, "trained": None})
         error = lambda key: f"{(at[key] / at['max_' + key] - 1) * 100:+.3f} %" if at.get("trained") else ""
         yes = {True: "yes", False: "no", None: "no answer"}
         print(f"| {at['model']} | {at['fraction']} | {at['predicted']} | {yes[at['trained']]} | {yes[above['trained']]} | "
@@ -125,8 +133,8 @@ if __name__ == "__main__":
     command, *rest = sys.argv[1:] or ["help"]
     if command == "predict" and len(rest) == 2:
         predict(*rest)
-    elif command == "run" and len(rest) == 2:
-        run(*rest)
+    elif command == "run" and len(rest) in (2, 3):
+        run(*rest[:2], *map(int, rest[2:]))
     elif command == "table" and len(rest) == 1:
         table(*rest)
     elif command == "one" and len(rest) == 1:

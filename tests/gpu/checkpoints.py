@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Checkpoint plans on a card: peak and time as predicted, beside the run without checkpoints.
+
+  checkpoints.py run HEADROOM RUNNER RESULT.jsonl [--seconds N] [--only NAME]
+  checkpoints.py table RESULT.jsonl       as Markdown
+
+Four runs of a zoo model at the zoo's own flags: none, every block, and two plans of `headroom checkpoint` that recompute
+no more than half of what every block does, in whole modules and in any stretch of a forward. Time: the fastest of the
+steps after the second, forward and backward, nothing else on the card. Overhead predicted: the plan's recomputed share.
+"""
+import argparse
+import json
+import lzma
+import pathlib
+import subprocess
+import tempfile
+import time
+
+ZOO = pathlib.Path(__file__).resolve().parents[2] / "models" / "zoo"
+MODELS = ["gpt2", "bert_small", "vit_16", "resnet50", "llama_small", "unet", "mobilenet_v2", "swin_small", "convnext_tiny"]
+
+
+def answer(command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        return {"message": done.stderr.strip()[-400:]}
+
+
+def plans(headroom, model, folder):
+    """Name, the flag's value, peak and share of recomputed work."""
+    ask = lambda bound, by, plan: answer([headroom, "checkpoint", ZOO / model["file"], *model["flags"], "--max-recompute", bound,
+                                          "--by", by, "--plan", plan, "--format", "json"])
+    rules = ask(0, "modules", folder / "none.json")["baselines"]
+    yield "none", "none", 0.0
+    blocks = next(r for r in rules if r["name"] == "every block")
+    yield "every block", "blocks", blocks["recomputed"]
+    for by in ("modules", "cuts"):
+        plan = folder / f"{by}.json"
+        yield f"planned, {by}", str(plan), ask(repr(blocks["recomputed"] / 2), by, plan)["chosen"]["recomputed"]
+
+
+def seconds_of(row):
+    steps = {}
+    for phase in row["phases"]:
+        if phase["step"] >= 2 and phase["phase"] in ("forward", "backward"):
+            steps[phase["step"]] = steps.get(phase["step"], 0) + phase["seconds"]
+    return min(steps.values())
+
+
+def run(options):
+    end = time.monotonic() + options.seconds
+    zoo = json.load(open(ZOO / "zoo.json"))["models"]
+    with open(options.result, "w") as out, tempfile.TemporaryDirectory() as folder:
+        for name in options.only or MODELS:
+            model = next(m for m in zoo if (m["name"], m["exporter"], m["mode"]) == (name, "dynamo", "train"))
+            for plan, flag, recomputed in plans(options.headroom, model, pathlib.Path(folder)):
+                row = {"model": name, "plan": plan, "recomputed": recomputed}
+                if time.monotonic() > end:
+                    row["message"] = "not run: out of time"
+                else:
+                    measured = answer([options.headroom, "verify", ZOO / model["file"], *model["flags"], "--checkpoint", flag, "--steps",
+                                       "7", "--runner", options.runner, "--time-limit", "120", "--format", "json"])
+                    if "rows" in measured:
+                        row.update(measured["rows"][0])
+                        if row["outcome"] == "completed":
+                            row["seconds"] = seconds_of(row)
+                        row.pop("phases", None)
+                        row.pop("name", None)
+                    else:
+                        row.update(measured)
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                print(row["model"], row["plan"], row.get("outcome"), row.get("message", "")[:100], flush=True)
+
+
+def error(row, figure):
+    return row["estimated"][figure] / row["measured"][figure] - 1
+
+
+def table(options):
+    opened = lzma.open if options.result.endswith(".xz") else open
+    rows = [json.loads(line) for line in opened(options.result, "rt")]
+    ran = [r for r in rows if r.get("outcome") == "completed"]
+    for figure in ("allocated_bytes", "reserved_bytes"):
+        errors = sorted(abs(error(r, figure)) for r in ran)
+        print(f"{figure.split('_')[0]}: median {errors[len(errors) // 2]:.4%}, max {errors[-1]:.3%}, exact {errors.count(0)} of {len(errors)}\n")
+    print("| model | placement | allocated, MiB | error | reserved, error | step without optimizer, ms | overhead | predicted |")
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    for r in rows:
+        if r.get("outcome") != "completed":
+            print(f"| {r['model']} | {r['plan']} | | | | | {r.get('message', '')[:80]} | |")
+            continue
+        if r["plan"] == "none":
+            base = r["seconds"]
+        print(f"| {r['model']} | {r['plan']} | {r['measured']['allocated_bytes'] / 2**20:.0f} | {error(r, 'allocated_bytes'):+.4%} | "
+              f"{error(r, 'reserved_bytes'):+.3%} | {r['seconds'] * 1e3:.1f} | {r['seconds'] / base - 1:+.1%} | {r['recomputed']:.1%} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    for name in ("headroom", "runner", "result"):
+        running.add_argument(name)
+    running.add_argument("--seconds", type=int, default=300)
+    running.add_argument("--only", action="append")
+    commands.add_parser("table").add_argument("result")
+    options = parser.parse_args()
+    {"run": run, "table": table}[options.command](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""rates.py RESULT.json: what a card reaches in eager PyTorch: operations a second of products, convolutions and
+attention by dtype, bytes a second of calls that only move, and the shortest kernel (needs torch with CUDA).
+
+Forward alone and backward alone, for shapes of ordinary networks; the fastest of five rounds of twenty
+calls, timed with events.
+"""
+import json
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def seconds(call, repeats=20):
+    for _ in range(3):
+        call()
+    best = float("inf")
+    for _ in range(5):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(repeats):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        best = min(best, start.elapsed_time(end) / 1e3 / repeats)
+    return best
+
+
+def both(make, flops):
+    """Rates of forward and of backward (twice the operations)."""
+    out, leaves = make()
+    grad = torch.randn_like(out)
+    forward = seconds(make)
+    backward = seconds(lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True))
+    return flops / forward, 2 * flops / backward
+
+
+def linear(rows, width, out, dtype):
+    x, w = torch.randn(rows, width, device="cuda", dtype=dtype, requires_grad=True), torch.randn(out, width, device="cuda", dtype=dtype, requires_grad=True)
+    return both(lambda: (F.linear(x, w), (x, w)), 2 * rows * width * out)
+
+
+def conv(batch, channels, out, side, kernel, dtype, groups=1):
+    x = torch.randn(batch, channels, side, side, device="cuda", dtype=dtype, requires_grad=True)
+    w = torch.randn(out, channels // groups, kernel, kernel, device="cuda", dtype=dtype, requires_grad=True)
+    return both(lambda: (F.conv2d(x, w, padding=kernel // 2, groups=groups), (x, w)), 2 * batch * out * side * side * channels // groups * kernel * kernel)
+
+
+def attention(batch, heads, length, width, dtype, causal):
+    q, k, v = (torch.randn(batch, heads, length, width, device="cuda", dtype=dtype, requires_grad=True) for _ in range(3))
+    flops = 4 * batch * heads * length * length * width
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    grad = torch.randn_like(out)
+    forward = seconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    backward = seconds(lambda: torch.autograd.grad(out, (q, k, v), grad, retain_graph=True))
+    return flops / forward, 2.5 * flops / backward
+
+
+def moved(call, bytes_moved):
+    return bytes_moved / seconds(call)
+
+
+def main():
+    found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "products": [], "convolutions": [], "attention": [], "bytes": []}
+    for dtype in (torch.float32, torch.bfloat16):
+        name = str(dtype).split(".")[1]
+        for rows, width, out in ((4096, 768, 768), (4096, 768, 3072), (4096, 3072, 768), (8192, 512, 2048), (4096, 4096, 4096), (4096, 768, 50257),
+                                 (6304, 768, 3072), (25088, 384, 1536), (2048, 1024, 4096)):
+            found["products"].append({"dtype": name, "shape": [rows, width, out], "rates": linear(rows, width, out, dtype)})
+        for of in ((64, 64, 64, 56, 3), (64, 256, 64, 56, 1), (64, 64, 256, 56, 1), (64, 128, 128, 28, 3), (64, 256, 256, 14, 3), (64, 512, 512, 7, 3),
+                   (64, 1024, 256, 14, 1), (8, 64, 64, 256, 3), (8, 128, 128, 128, 3), (8, 512, 512, 32, 3), (64, 96, 24, 56, 1), (64, 32, 192, 28, 1)):
+            found["convolutions"].append({"dtype": name, "shape": of, "rates": conv(*of, dtype)})
+        for of in ((64, 144, 144, 56, 3), (64, 192, 192, 28, 3), (64, 576, 576, 14, 3), (32, 96, 96, 56, 7), (32, 384, 384, 14, 7)):
+            x = torch.empty(of[0], of[1], of[3], of[3], dtype=dtype).numel() * 2 * dtype.itemsize
+            forward, backward = conv(*of, dtype, groups=of[1])
+            flops = 2 * of[0] * of[1] * of[3] ** 2 * of[4] ** 2
+            found["bytes"].append({"dtype": name, "call": "depthwise", "shape": of, "rates": [x * forward / flops, 2 * x * backward / (2 * flops)]})
+        for batch, heads, length, width in ((8, 12, 512, 64), (32, 12, 197, 64), (32, 8, 256, 64), (4, 32, 1024, 64), (4, 16, 2048, 128)):
+            for causal in (False, True):
+                found["attention"].append({"dtype": name, "shape": [batch, heads, length, width], "causal": causal, "rates": attention(batch, heads, length, width, dtype, causal)})
+        x = torch.randn(8192, 4096, device="cuda", dtype=dtype)
+        y, w = torch.randn_like(x), torch.randn(4096, device="cuda", dtype=dtype)
+        image = torch.randn(64, 256, 56, 56, device="cuda", dtype=dtype)
+        size = x.numel() * dtype.itemsize
+        norm = torch.nn.BatchNorm2d(256).cuda()
+        for call, function, amount in (("add", lambda: x + y, 3 * size), ("gelu", lambda: F.gelu(x), 2 * size),
+                                       ("layer_norm", lambda: F.layer_norm(x, (4096,), w, w), 2 * size), ("dropout", lambda: F.dropout(x, 0.1), 2 * size + x.numel()),
+                                       ("softmax", lambda: x.softmax(-1), 2 * size), ("copy", lambda: x.t().contiguous(), 2 * size),
+                                       ("batch_norm", lambda: F.batch_norm(image, None, None, norm.weight, norm.bias, True), 2 * image.numel() * dtype.itemsize),
+                                       ("relu", lambda: F.relu(image), 2 * image.numel() * dtype.itemsize)):
+            found["bytes"].append({"dtype": name, "call": call, "rates": [moved(function, amount)]})
+    tiny = torch.randn(64, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(200):
+            tiny.mul_(1.0)
+    found["shortest_kernel_seconds"] = seconds(graph.replay, 5) / 200
+    found["call_seconds"] = seconds(lambda: tiny.mul_(1.0), 2000)
+    json.dump(found, open(sys.argv[1], "w"), indent=1)
+
+
+if __name__ == "__main__":
+    main()
