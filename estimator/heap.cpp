@@ -4,8 +4,7 @@
 //
 // Blocks of one size class lie in spans of their own, inside one reserved range of huge pages, so that a block's
 // address tells its class. A freed block goes on a list of its class and thread, and is handed out next; memory is
-// never given back to the system. Blocks above a mebibyte, and all of them where the range is not to be had, are
-// malloc's.
+// never given back to the system. Blocks above 32 MiB, and all of them where the range is not to be had, are malloc's.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace {
 
 constexpr std::size_t unit = 16;  // what operator new aligns to
 constexpr std::size_t largest_small = 1024;
-constexpr std::size_t largest = std::size_t{1} << 20;
+constexpr std::size_t largest = std::size_t{32} << 20;
 constexpr std::size_t small_span = std::size_t{16} << 10;
 constexpr std::size_t granule = 1024;  // spans begin at multiples of it
 constexpr std::size_t range_bytes = std::size_t{16} << 30;
@@ -121,8 +120,18 @@ void* from_malloc(std::size_t bytes) {
   return p;
 }
 
-[[gnu::noinline]] void* from_span(Class& c, std::size_t size_class) {
+void* taken(Class& c) {
+  Block* const block = c.free;
+  c.free = block->next;
+  return block;
+}
+
+[[gnu::noinline]] void* from_span(std::size_t size_class) {
   const std::size_t bytes = size_of_class(size_class);
+  if (bytes > largest_small)  // what lies there ready, up to twice as large, is better than fresh pages
+    for (std::size_t larger = size_class + 1; larger < std::min(size_class + 5, class_count); ++larger)
+      if (classes[larger].free != nullptr) return taken(classes[larger]);
+  Class& c = classes[size_class];
   if (static_cast<std::size_t>(c.fresh_end - c.fresh) < bytes) {
     const std::size_t span = bytes > largest_small ? (bytes + granule - 1) / granule * granule : small_span;
     c.fresh = range.span(span, static_cast<std::uint8_t>(size_class));
@@ -146,10 +155,7 @@ void* operator new(std::size_t bytes) {
   if (bytes > largest) return from_malloc(bytes);
   const std::size_t size_class = class_of_size(bytes);
   Class& c = classes[size_class];
-  if (c.free == nullptr) return from_span(c, size_class);
-  Block* const block = c.free;
-  c.free = block->next;
-  return block;
+  return c.free != nullptr ? taken(c) : from_span(size_class);
 }
 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
