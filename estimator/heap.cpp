@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t unit = 16;  // what operator new aligns to
 constexpr std::size_t largest_small = 1024;
 constexpr std::size_t largest = std::size_t{32} << 20;
-constexpr std::size_t small_span = std::size_t{16} << 10;
+constexpr std::size_t small_span = std::size_t{8} << 10;
 constexpr std::size_t granule = 1024;  // spans begin at multiples of it
 constexpr std::size_t range_bytes = std::size_t{16} << 30;
 constexpr std::size_t step_bytes = std::size_t{2} << 20;  // of the range, made usable at once; a huge page

@@ -16,11 +16,14 @@ Dims strides_of(const Dims& dims) {
 
 Integers strided_elements(const Dims& dims, const Dims& strides, std::int64_t offset) {
   Integers elements(static_cast<std::size_t>(element_count(dims)));
-  Dims index(dims.size(), 0);
+  const std::size_t outer = dims.empty() ? 0 : dims.size() - 1;
+  const auto row = static_cast<std::size_t>(dims.empty() ? 1 : dims[outer]);
+  const std::int64_t step = dims.empty() ? 0 : strides[outer];
+  Dims index(outer, 0);
   std::int64_t at = offset;
-  for (auto& element : elements) {
-    element = at;
-    for (std::size_t a = dims.size(); a-- > 0;) {
+  for (std::size_t begin = 0; begin < elements.size(); begin += row) {
+    for (std::size_t i = 0; i < row; ++i) elements[begin + i] = at + static_cast<std::int64_t>(i) * step;
+    for (std::size_t a = outer; a-- > 0;) {
       at += strides[a];
       if (++index[a] < dims[a]) break;
       at -= strides[a] * dims[a];

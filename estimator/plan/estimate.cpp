@@ -26,7 +26,7 @@ ModelFacts facts_of(const Model& model, const Program& program, const Scenario& 
   ModelFacts f;
   f.name = model.path.filename().string();
   f.nodes = static_cast<std::int64_t>(model.graph().nodes.size());
-  f.hash = model.hash;
+  f.hash = model.hash();
   const auto trainable = trainable_parameters(program, s);
   const DType cast = s.module_dtype();
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {

@@ -160,6 +160,8 @@ class Model {
   std::size_t value_count() const { return names_.size(); }
   /// Name of a value as the file spells it (for a value made by inlining: with the call's scope in front).
   std::string_view name_of(ValueId v) const { return v.valid() ? names_[v.at()] : std::string_view{}; }
+  /// Of the file's bytes without weight payloads (FNV-1a, 64 bit).
+  std::uint64_t hash() const;
   /// Opset of a domain ("" = standard); 0 when the file imports none.
   std::int64_t opset(std::string_view domain = {}) const;
 
@@ -167,7 +169,6 @@ class Model {
   std::string_view producer;
   std::string_view producer_version;
   std::int64_t ir_version = 0;
-  std::uint64_t hash = 0;  ///< of the file's bytes without weight payloads (FNV-1a, 64 bit)
   std::int64_t file_bytes = 0;
   std::vector<std::pair<std::string_view, std::int64_t>> opsets;
   Diagnostics diagnostics;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <string_view>
 
 #include "estimator/read/digest.h"
@@ -26,15 +27,19 @@ class Progress {
     if (mapping_ != nullptr) mapping_->forget_before(digested_);
   }
 
-  /// Digest of the whole file, once all of it has been passed.
-  std::uint64_t finish() {
-    digest_.add(file_.substr(digested_));
-    digested_ = file_.size();
-    return digest_.value();
+  /// Digest of the whole file, once all of it has been passed. Made beside what follows: `file` must stay that long.
+  std::shared_future<std::uint64_t> finish() {
+    const auto rest = [digest = digest_, bytes = file_.substr(digested_)]() mutable {
+      digest.add(bytes);
+      return digest.value();
+    };
+    const bool worth_a_thread = file_.size() - digested_ > threaded;
+    return worth_a_thread ? std::async(rest) : std::async(std::launch::deferred, rest);
   }
 
  private:
   static constexpr std::size_t short_payload = 1024;
+  static constexpr std::size_t threaded = 256 << 10;
   std::string_view file_;
   MappedFile* mapping_;
   std::size_t digested_ = 0;

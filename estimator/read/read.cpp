@@ -121,7 +121,7 @@ class ModelBuilder {
     Resolved resolved = resolve(draft, names, file, limits, s.heap, s.arena, model.diagnostics);
     model.graph_ = resolved.graph;
     model.names_ = std::move(resolved.value_names);
-    model.hash = progress.finish();
+    s.hash = progress.finish();
     model.file_bytes = static_cast<std::int64_t>(s.bytes.size());
     model.ir_version = draft.ir_version;
     model.producer = draft.producer;
@@ -136,6 +136,8 @@ Model::Model() = default;
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
+
+std::uint64_t Model::hash() const { return storage_->hash.get(); }
 
 std::int64_t Model::opset(std::string_view domain) const {
   for (const auto& [name, version] : opsets)

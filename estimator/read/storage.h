@@ -1,6 +1,8 @@
 // Storage: the memory behind a Model.
 #pragma once
 
+#include <cstdint>
+#include <future>
 #include <memory>
 #include <string_view>
 
@@ -21,6 +23,7 @@ struct Model::Storage {
   CountedMemory heap{static_cast<std::size_t>(memory_limit)};
   Arena arena{std::size_t{1} << 16, &heap};
   ExternalData external;
+  std::shared_future<std::uint64_t> hash;  ///< last: it still reads the bytes
 };
 
 }  // namespace headroom

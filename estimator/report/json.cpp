@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "estimator/report/json_parts.h"
 #include "estimator/report/report.h"
@@ -9,6 +10,21 @@ namespace headroom::report {
 namespace {
 
 using nlohmann::ordered_json;
+
+void add_members(ordered_json::object_t&) {}
+template <class Value, class... Rest>
+void add_members(ordered_json::object_t& object, const char* key, Value&& value, Rest&&... rest) {
+  object.emplace_back(key, std::forward<Value>(value));
+  add_members(object, std::forward<Rest>(rest)...);
+}
+/// An object of a long list, from keys and values in turns: `{{key, value}, …}` would make each a list first.
+template <class... Members>
+ordered_json row(Members&&... members) {
+  ordered_json::object_t object;
+  object.reserve(sizeof...(members) / 2);
+  add_members(object, std::forward<Members>(members)...);
+  return object;
+}
 
 ordered_json place_json(const RunPlace& p) { return {{"node", p.node}, {"op", p.op}, {"module", p.module}}; }
 
@@ -83,26 +99,21 @@ std::string json(const Estimate& e) {
   j["diagnostics"] = diagnostics_json(e.diagnostics);
   ordered_json largest = ordered_json::array();
   for (const LiveTensor& t : e.largest)
-    largest.push_back({{"bytes", t.bytes.count()},
-                       {"category", headroom::name_of(t.category)},
-                       {"name", t.name},
-                       {"op", t.op},
-                       {"module", t.module}});
-  j["largest"] = largest;
+    largest.push_back(row("bytes", t.bytes.count(), "category", headroom::name_of(t.category), "name", t.name, "op",
+                          t.op, "module", t.module));
+  j["largest"] = std::move(largest);
   ordered_json modules = ordered_json::array();
+  modules.get_ref<ordered_json::array_t&>().reserve(e.owners.size());
   for (const OwnedBytes& o : e.owners)
-    modules.push_back({{"module", o.module}, {"category", headroom::name_of(o.category)}, {"bytes", o.bytes.count()}});
-  j["modules"] = modules;
+    modules.push_back(row("module", o.module, "category", headroom::name_of(o.category), "bytes", o.bytes.count()));
+  j["modules"] = std::move(modules);
   ordered_json steps = ordered_json::array();
   for (const PhaseFigures& p : e.phases)
-    steps.push_back({{"step", p.step},
-                     {"phase", headroom::name_of(p.phase)},
-                     {"allocated_bytes", p.allocated_end.count()},
-                     {"allocated_peak_bytes", p.allocated_peak.count()},
-                     {"reserved_bytes", p.reserved_end.count()},
-                     {"reserved_peak_bytes", p.reserved_peak.count()},
-                     {"requested_peak_bytes", p.requested_peak.count()}});
-  j["steps"] = steps;
+    steps.push_back(row("step", p.step, "phase", headroom::name_of(p.phase), "allocated_bytes", p.allocated_end.count(),
+                        "allocated_peak_bytes", p.allocated_peak.count(), "reserved_bytes", p.reserved_end.count(),
+                        "reserved_peak_bytes", p.reserved_peak.count(), "requested_peak_bytes",
+                        p.requested_peak.count()));
+  j["steps"] = std::move(steps);
   j["seconds"] = e.seconds;
   return json_text(j);
 }

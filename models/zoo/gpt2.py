@@ -1,4 +1,4 @@
-"""A causal decoder: GPT-2 small, with one projection for query, key and value, and a head tied to the embedding."""
+"""A causal decoder: GPT-2, with one projection for query, key and value, and a head tied to the embedding."""
 
 import torch
 from torch import nn
@@ -64,3 +64,7 @@ class GPT(nn.Module):
 
 def gpt2():
     return GPT(), {"input_ids": torch.randint(0, 50257, (2, 64))}
+
+
+def gpt2_medium():
+    return GPT(width=1024, heads=16, layers=24), {"input_ids": torch.randint(0, 50257, (2, 64))}

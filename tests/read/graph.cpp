@@ -147,7 +147,7 @@ TEST_CASE("the hash tells graphs and constants apart, not weights") {
     auto g = graph({node(op, {"x", "w"}, {"y"})}, {"x"}, {"y"});
     *g.add_initializer() = tensor("w", {static_cast<std::int64_t>(count)});
     g.mutable_initializer(0)->set_raw_data(std::string(4 * count, fill));
-    return read(model(g)).model.hash;
+    return read(model(g)).model.hash();
   };
   CHECK(with_weight(1000, 'a', "Add") == with_weight(1000, 'b', "Add"));
   CHECK(with_weight(1000, 'a', "Add") != with_weight(1000, 'a', "Mul"));
