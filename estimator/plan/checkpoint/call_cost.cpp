@@ -9,7 +9,30 @@
 namespace headroom {
 namespace {
 
-constexpr double float_rate = 67e12, half_rate = 989e12, byte_rate = 4.8e12;
+/// Operations, or bytes, a second.
+struct Rates {
+  double forward, backward;
+};
+
+struct Speed {
+  KernelClass kernels;
+  Rates single, half;
+};
+
+// Medians of tests/truth/rates/h200.json.
+constexpr std::array operation_speeds{
+    Speed{KernelClass::product, {48e12, 47e12}, {609e12, 426e12}},
+    Speed{KernelClass::convolution, {129e12, 89e12}, {186e12, 167e12}},
+    Speed{KernelClass::depthwise, {1.9e12, 1.2e12}, {1.9e12, 1.2e12}},
+    Speed{KernelClass::attention, {36e12, 36e12}, {184e12, 114e12}},
+};
+constexpr std::array byte_speeds{
+    Speed{KernelClass::normalization, {2.8e12, 2.8e12}, {2.4e12, 2.4e12}},
+    Speed{KernelClass::batch_norm, {2.0e12, 2.0e12}, {0.6e12, 0.6e12}},
+    Speed{KernelClass::copy, {1.1e12, 1.1e12}, {0.6e12, 0.6e12}},
+};
+constexpr Rates moving{4.1e12, 4.1e12};
+constexpr double launch_seconds = 6.5e-6;
 
 double elements(const Dims& d) {
   double n = 1;
@@ -27,6 +50,9 @@ double bytes(std::span<const CostTensor> tensors) {
 double window(const CostTensor& weight) {
   return weight.dims.empty() ? 0 : elements(weight.dims) / std::max(1.0, static_cast<double>(weight.dims[0]));
 }
+
+/// Input channels of one group of a convolution.
+std::int64_t window_channels(const CostTensor& weight) { return weight.dims.size() < 2 ? 0 : weight.dims[1]; }
 
 double last(const CostTensor& t) { return t.dims.empty() ? 1 : static_cast<double>(t.dims.back()); }
 
@@ -58,8 +84,28 @@ double attention(std::span<const CostTensor> in) {
   return 2 * rows * keys * (last(in[0]) + last(in[2]));
 }
 
-double work(double flops, double moved, bool half) {
-  return std::max(flops / (half ? half_rate : float_rate), moved / byte_rate) * 1e12;
+template <std::size_t n>
+Rates rates_of(const std::array<Speed, n>& speeds, KernelClass kernels, bool half, Rates otherwise) {
+  const auto found = std::find_if(speeds.begin(), speeds.end(), [&](const Speed& s) { return s.kernels == kernels; });
+  return found == speeds.end() ? otherwise : half ? found->half : found->single;
+}
+
+std::int64_t work(const CallCost& c, double flops, double bytes, double Rates::*direction) {
+  if (flops == 0 && bytes == 0) return 0;
+  const KernelClass kernels =
+      c.tf32 && !c.half && c.kernels == KernelClass::product ? KernelClass::convolution : c.kernels;
+  const double operations = rates_of(operation_speeds, kernels, c.half, moving).*direction;
+  const double moved = rates_of(byte_speeds, kernels, c.half, moving).*direction;
+  return static_cast<std::int64_t>(std::max({flops / operations, bytes / moved, launch_seconds}) * 1e12);
+}
+
+KernelClass class_of_moving(std::string_view base) {
+  constexpr auto norms = std::to_array<std::string_view>({"layer_norm", "native_layer_norm", "group_norm", "rms_norm",
+                                                          "instance_norm", "softmax", "log_softmax", "dropout"});
+  constexpr auto copies = std::to_array<std::string_view>({"contiguous", "clone", "reshape", "flatten", "cat", "roll"});
+  if (base.find("batch_norm") != std::string_view::npos) return KernelClass::batch_norm;
+  if (is_one_of(base, norms)) return KernelClass::normalization;
+  return is_one_of(base, copies) ? KernelClass::copy : KernelClass::elementwise;
 }
 
 }  // namespace
@@ -73,8 +119,9 @@ CallCost& CallCost::operator+=(const CallCost& o) {
 }
 
 CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::span<const CostTensor> outputs,
-                 std::string_view equation, bool moves, DType compute) {
+                 std::string_view equation, bool moves, CostMode mode) {
   CallCost c;
+  c.tf32 = mode.tf32;
   if (op.starts_with("aten::")) op.remove_prefix(6);
   const std::string_view base = op.substr(0, op.find('.'));
   constexpr auto products = std::to_array<std::string_view>({"linear", "matmul", "mm", "bmm", "mv", "dot"});
@@ -87,27 +134,35 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
   double of_gradient = 1;  // of one operand, in units of the forward operations
   int operands = 0;        // that need a gradient
   const auto needs = [&](std::size_t i) { return i < inputs.size() && inputs[i].needs_grad ? 1 : 0; };
+  c.kernels = class_of_moving(base);
   if (is_one_of(base, products) && inputs.size() >= 2) {
+    c.kernels = KernelClass::product;
     c.flops = 2 * out * last(inputs[0]);
     operands = needs(0) + needs(1);
   } else if (is_one_of(base, sums) && inputs.size() >= 3) {
+    c.kernels = KernelClass::product;
     c.flops = 2 * out * last(inputs[1]);
     operands = needs(1) + needs(2);
   } else if (is_one_of(base, convolutions) && inputs.size() >= 2) {
+    c.kernels = window_channels(inputs[1]) == 1 ? KernelClass::depthwise : KernelClass::convolution;
     c.flops = 2 * out * window(inputs[1]);
     operands = needs(0) + needs(1);
   } else if (is_one_of(base, transposed) && inputs.size() >= 2) {
+    c.kernels = KernelClass::convolution;
     c.flops = 2 * elements(inputs[0].dims) * window(inputs[1]);
     operands = needs(0) + needs(1);
   } else if (base == "scaled_dot_product_attention") {
+    c.kernels = KernelClass::attention;
     c.flops = attention(inputs);
     // Five products where the forward pass has two, as flop_counter.py's sdpa_backward_flop_count has it.
     of_gradient = 2.5;
     operands = std::max({needs(0), needs(1), needs(2)});
   } else if (base == "einsum") {
+    c.kernels = KernelClass::product;
     c.flops = einsum(equation, inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) operands += needs(i);
   } else if (is_one_of(base, recurrent) && !inputs.empty()) {
+    c.kernels = KernelClass::product;
     const double steps = elements(inputs[0].dims) / std::max(1.0, last(inputs[0]));
     for (const CostTensor& t : inputs.subspan(1))
       if (t.dims.size() == 2) c.flops += 2 * steps * elements(t.dims);
@@ -118,14 +173,12 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
   if (moves) c.bytes = bytes(inputs) + bytes(outputs);
   c.backward_flops = c.flops * of_gradient * operands;
   c.backward_bytes = any ? 2 * c.bytes : 0;
-  c.half = c.flops > 0 && (is_half(compute) || (!outputs.empty() && is_half(outputs[0].dtype)));
+  c.half = (c.flops > 0 && is_half(mode.autocast)) || (!outputs.empty() && is_half(outputs[0].dtype));
   return c;
 }
 
-std::int64_t forward_work(const CallCost& c) { return static_cast<std::int64_t>(work(c.flops, c.bytes, c.half)); }
+std::int64_t forward_work(const CallCost& c) { return work(c, c.flops, c.bytes, &Rates::forward); }
 
-std::int64_t backward_work(const CallCost& c) {
-  return static_cast<std::int64_t>(work(c.backward_flops, c.backward_bytes, c.half));
-}
+std::int64_t backward_work(const CallCost& c) { return work(c, c.backward_flops, c.backward_bytes, &Rates::backward); }
 
 }  // namespace headroom

@@ -16,23 +16,43 @@ struct CostTensor {
   bool needs_grad = false;
 };
 
+/// Kernels that reach the same part of a card's speed.
+enum class KernelClass : std::uint8_t {
+  product,
+  convolution,
+  depthwise,
+  attention,
+  elementwise,
+  normalization,  ///< and softmax, dropout: more than one pass, or random numbers
+  batch_norm,
+  copy,  ///< into another order
+};
+
 struct CallCost {
   double flops = 0, bytes = 0;                    ///< of the call
   double backward_flops = 0, backward_bytes = 0;  ///< of the gradients that backward makes for it
-  bool half = false;                              ///< its products run in float16 or bfloat16
+  KernelClass kernels = KernelClass::elementwise;
+  bool half = false;  ///< runs in float16 or bfloat16
+  bool tf32 = false;  ///< products in TF32, as convolutions are in any case
 
   CallCost& operator+=(const CallCost& o);
 };
 
-/// Counts as torch.utils.flop_counter does: products, convolutions and attention; everything else only moves bytes.
-/// `inputs`: the tensor arguments in order, lists flattened; `equation`: einsum's. `moves`: false for views. `compute`:
-/// autocast's dtype, undefined without.
-CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::span<const CostTensor> outputs,
-                 std::string_view equation, bool moves, DType compute);
+/// What the scenario says about all calls.
+struct CostMode {
+  DType autocast = DType::undefined;
+  bool tf32 = false;
+};
 
-/// Work as a roofline has it: the larger of what the operations and the bytes take, in picoseconds of an H200 at its
-/// data sheet's rates (NVIDIA H200 SXM: 67 TFLOP/s float32, 989 TFLOP/s dense half, 4.8 TB/s). For shares, not for
-/// seconds: kernels reach a part of it.
+/// Counts as torch.utils.flop_counter does: products, convolutions and attention; everything else only moves bytes.
+/// `inputs`: the tensor arguments in order, lists flattened; `equation`: einsum's. `moves`: false for views.
+CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::span<const CostTensor> outputs,
+                 std::string_view equation, bool moves, CostMode mode);
+
+/// Time that the call, and its gradients in backward, take on an H200, in picoseconds: the larger of what its
+/// operations and its bytes take at the rates that eager PyTorch reaches there, and of a launch
+/// (tests/truth/rates/h200.json, medians over shapes of ordinary networks). For shares of a step: on another card they
+/// hold as far as its speeds stand in the same relation.
 std::int64_t forward_work(const CallCost& c);
 std::int64_t backward_work(const CallCost& c);
 

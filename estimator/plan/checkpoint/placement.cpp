@@ -185,7 +185,7 @@ class Walker {
       if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + most_at_stop);
       Part part{.end = c + 1, .forward = forward, .held = dead};
       part.backward = backward + before_bytes_;
-      part.work = work_before_[stop + 1] - work_before_[begin];
+      part.work = work_before_[stop] - work_before_[begin] + p_.call[stop].work_as_last;
       part.shared = alive_at(c + 1, held);
       found(std::move(part));
     }
@@ -444,13 +444,15 @@ PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter
 std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRange>& segments) {
   std::int64_t work = 0;
   for (const SegmentRange& r : segments) {
-    std::size_t stop = r.begin;
-    for (std::size_t c = r.begin; c < r.end; ++c)
-      if (p.nodes.begin() + p.call[c + 1].node !=
-          std::find_if(p.nodes.begin() + p.call[c].node, p.nodes.begin() + p.call[c + 1].node,
-                       [](const auto& n) { return n.saves_begin != n.saves_end; }))
-        stop = c + 1;
-    for (std::size_t c = r.begin; c < stop; ++c) work += p.call[c].work;
+    const auto saves = [&](std::size_t c) {
+      return std::any_of(p.nodes.begin() + p.call[c].node, p.nodes.begin() + p.call[c + 1].node,
+                         [](const auto& n) { return n.saves_begin != n.saves_end; });
+    };
+    std::size_t stop = r.end;
+    while (stop > r.begin && !saves(stop - 1)) --stop;
+    if (stop == r.begin) continue;
+    for (std::size_t c = r.begin; c + 1 < stop; ++c) work += p.call[c].work;
+    work += p.call[stop - 1].work_as_last;
   }
   return work;
 }

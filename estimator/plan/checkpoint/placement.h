@@ -31,7 +31,7 @@ struct PlacementFront {
 using SegmentFilter = std::function<bool(std::size_t begin, std::size_t end)>;
 PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed = {});
 
-/// Of non-reentrant segments: each runs again up to the last call that saves something.
+/// Of non-reentrant segments: each runs again up to its last save.
 std::int64_t recomputed_work(const StepProfile& profile, const std::vector<SegmentRange>& segments);
 
 /// Whether [begin, end) can be checkpointed: one module's code, inputs that nothing writes in place later, and

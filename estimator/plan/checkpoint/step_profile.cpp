@@ -116,6 +116,10 @@ class Taking {
     others();
     for (std::size_t c = 0; c < p_.calls; ++c) {
       p_.call[c].work = forward_work(kept_.costs[c]);
+      // Inputs are saved before the kernel runs, results after it.
+      const auto made_before = kept_.begins[c].at.blocks - static_cast<std::size_t>(kept_.first_block());
+      if (p_.call[c].made_at_last_save > made_before || !kept_.writes[c].empty())
+        p_.call[c].work_as_last = p_.call[c].work;
       p_.forward_work += p_.call[c].work;
       p_.backward_work += backward_work(kept_.costs[c]);
       p_.cost += kept_.costs[c];

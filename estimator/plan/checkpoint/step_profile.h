@@ -45,6 +45,7 @@ struct StepProfile {
     std::vector<std::int32_t> reads;    ///< blocks, each once
     std::size_t made_at_last_save = 0;  ///< blocks made when its last node saves its last tensor
     std::int64_t work = 0;              ///< forward, as call_cost.h has it
+    std::int64_t work_as_last = 0;      ///< when a rerun stops at its last save: nothing, where that comes first
     std::size_t level = 0;              ///< modules around the point before it that have a forward of their own
     std::size_t depth = 0;              ///< modules around the call itself
   };

@@ -73,7 +73,8 @@ void StepWatch::call(std::string_view op, std::span<const Arg> args, std::span<c
   const bool moves = !written.empty() || made.empty() || std::none_of(made.begin(), made.end(), [&](std::int32_t b) {
     return std::find(read.begin(), read.end(), b) != read.end();
   });
-  costs.push_back(cost_of(op, inputs, results, equation, moves, scenario_.autocast_dtype()));
+  costs.push_back(cost_of(op, inputs, results, equation, moves,
+                          {scenario_.autocast_dtype(), scenario_.precision == Precision::tf32}));
 }
 
 void StepWatch::backward(SlotId loss) {
