@@ -94,7 +94,7 @@ Json json_of(const VerifiedRow& row) {
     j["phases"].push_back(phase);
   }
   if (v.parting)
-    j["parting"] = {{"step", v.parting->step},
+    j["parting"] = {{"step", v.parting->step == Parting::setup ? Json() : Json(v.parting->step)},  // null: the setup
                     {"event", v.parting->event},
                     {"estimated", v.parting->predicted},
                     {"measured", v.parting->measured}};
@@ -130,7 +130,8 @@ std::string table(const VerifiedRow& row, const TableStyle& style) {
   if (v.measured.outcome == Measurement::Outcome::out_of_memory)
     out += "\n" + printable(v.measured.message, 400) + "\n  at " + place(v.measured) + "\n";
   if (v.parting)
-    out += fmt::format("\nthe events part in step {}, event {}\n  estimated  {}\n  measured   {}\n", v.parting->step,
+    out += fmt::format("\nthe events part in {}, event {}\n  estimated  {}\n  measured   {}\n",
+                       v.parting->step == Parting::setup ? "the setup" : fmt::format("step {}", v.parting->step),
                        v.parting->event, printable(v.parting->predicted.empty() ? "none" : v.parting->predicted, 200),
                        printable(v.parting->measured.empty() ? "none" : v.parting->measured, 200));
   return out + "\n" + (v.holds() ? text.good(verdict(v)) : text.bad(verdict(v))) + "\n";

@@ -45,7 +45,7 @@ std::vector<std::string> predicted_step(const Stages& s, int step) {
   bool inside = false;
   for (const auto& e : trace.events) {
     using Kind = shadow::TraceEvent::Kind;
-    if (e.kind == Kind::phase) inside = e.phase != Phase::setup && e.index == step;
+    if (e.kind == Kind::phase) inside = (e.phase == Phase::setup ? Parting::setup : e.index) == step;
     if (!inside || (e.kind != Kind::alloc && e.kind != Kind::free)) continue;
     const auto& b = trace.blocks[static_cast<std::size_t>(e.index)];
     out.push_back(text_of(e.kind == Kind::alloc, b.bytes.count(),
@@ -57,7 +57,8 @@ std::vector<std::string> predicted_step(const Stages& s, int step) {
 std::vector<std::string> measured_step(const Measurement& m, int step) {
   std::vector<std::string> out;
   for (const MeasuredEvent& e : m.events)
-    if (e.step == step && e.phase != Phase::setup) out.push_back(text_of(e.alloc, e.bytes, {e.op, e.site, e.module}));
+    if ((e.phase == Phase::setup ? Parting::setup : e.step) == step)
+      out.push_back(text_of(e.alloc, e.bytes, {e.op, e.site, e.module}));
   return out;
 }
 
@@ -78,8 +79,7 @@ void compare_events(Verification& v, const Stages& stages) {
     return StepEvents{step, predicted_step(stages, step), measured_step(v.measured, step)};
   };
   v.last_step = events(last);
-  v.parting = parting_of(v.last_step);
-  for (int step = 0; step < last && !v.parting; ++step) v.parting = parting_of(events(step));
+  for (int step = Parting::setup; step <= last && !v.parting; ++step) v.parting = parting_of(events(step));
 }
 
 bool within(Bytes estimated, Bytes margin, Bytes measured) {

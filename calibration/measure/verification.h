@@ -14,9 +14,10 @@ namespace headroom {
 /// The card that measured: as the table of cards knows it, else as the runner describes it.
 Device card_of(const MeasuredDevice& measured);
 
-/// Where the predicted and the measured events of a step part first.
+/// Where the predicted and the measured events part first.
 struct Parting {
-  int step = 0;
+  static constexpr int setup = -1;
+  int step = 0;                     ///< or `setup`
   std::size_t event = 0;            ///< in both, counted from the step's begin
   std::string predicted, measured;  ///< "+1048576 aten::mm h.0.attn"; "" where that side has ended
 };
@@ -30,7 +31,7 @@ struct StepEvents {
 struct Verification {
   Estimate estimate;
   Measurement measured;
-  std::optional<Parting> parting;  ///< of the last step, else of the first that parts; none: not asked, or all the same
+  std::optional<Parting> parting;  ///< none: not asked, or all the same
   StepEvents last_step;            ///< empty: not asked
 
   bool ran() const { return measured.outcome != Measurement::Outcome::failed; }

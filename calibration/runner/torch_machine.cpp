@@ -47,7 +47,7 @@ class TorchMachine final : public Machine {
       for (const auto& o : job.programs[i]->outputs) outputs_[o.slot] = o.name;
     device.watch([this](const MemoryEvent& e) {
       const bool refused = e.kind == MemoryEvent::Kind::out_of_memory;
-      if (!refused && !job_.history) return;
+      if (!refused && (!job_.history || !begin_)) return;  // no phase: the machine is taken down
       const auto node = torch::autograd::get_current_node();
       const std::string name = node ? node->name() : std::string();
       if (refused) report_.refused(name);
