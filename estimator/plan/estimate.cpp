@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "estimator/allocate/async.h"
 #include "estimator/base/error.h"
@@ -9,6 +11,7 @@
 #include "estimator/plan/device_memory.h"
 #include "estimator/plan/estimator.h"
 #include "estimator/plan/owners.h"
+#include "estimator/plan/timeline_beside.h"
 #include "estimator/step/labels.h"
 #include "estimator/step/session.h"
 
@@ -172,14 +175,17 @@ void add_residual(Estimate& e, const Timeline& t, AllocatorBackend backend) {
 }
 
 /// Runs the trace on the scenario's card: the figures' timeline, and whether it fits with the margin held back.
-void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory) {
+/// `beside`: where the trace was served already, if it was.
+void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory, std::optional<TimelineBeside>& beside) {
   AllocatorOptions options = allocator_options(e.scenario);
   const auto run = [&](const AllocatorDevice& device) {
     return run_timeline(*s.trace, *make_allocator(options, device));
   };
   const Bytes total = e.scenario.device.total_bytes;
   s.device = {.total = total, .outside = memory.context};
-  s.timeline = run(s.device);
+  std::optional<Timeline> served;
+  if (beside) served = beside->finish(*s.trace);
+  s.timeline = served ? *std::move(served) : run(s.device);
   if (total.count() == 0) {
     add_residual(e, s.timeline, options.backend);
     return;
@@ -245,7 +251,12 @@ Estimator::Estimator(std::shared_ptr<const Model> model)
 Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   const auto start = std::chrono::steady_clock::now();
   const auto programs = programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
-  const auto step = traces_.get(step_part(scenario), [&] { return step_trace(*programs, scenario); });
+  std::optional<TimelineBeside> beside;
+  const auto step = traces_.get(step_part(scenario), [&] {
+    if (scenario.device.total_bytes.count() > 0) return step_trace(*programs, scenario);
+    beside.emplace(allocator_options(scenario));
+    return step_trace(*programs, scenario, nullptr, [&](const shadow::Trace& t) { beside->more(t); });
+  });
   Stages own;
   Stages& s = stages ? *stages : own;
   s = {.model = model_,
@@ -268,7 +279,7 @@ Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   note_outputs(e, program);
   note_labels(e, program);
   add_margins(e, memory);
-  run_on_device(e, s, memory);
+  run_on_device(e, s, memory, beside);
 
   e.model = facts_of(*model_, program, scenario);
   e.dims = s.graphs[0]->dims;

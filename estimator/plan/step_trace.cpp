@@ -1,6 +1,7 @@
 #include "estimator/plan/step_trace.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "estimator/plan/profile.h"
 #include "estimator/step/session.h"
@@ -44,7 +45,7 @@ Scenario step_part(const Scenario& scenario) {
 }
 
 StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
-                     const shadow::ConvWorkspaces* convolutions) {
+                     const shadow::ConvWorkspaces* convolutions, std::function<void(const shadow::Trace&)> on_phase) {
   StepTrace out;
   const auto profile = profile_of(scenario);
   const aten::ChosenTable table = aten::table_for(scenario.torch_version);
@@ -57,6 +58,7 @@ StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
   shadow::DeviceFacts facts = device_facts(scenario, profile.get());
   if (convolutions) facts.convolutions = convolutions;
   shadow::Shadow machine(*table.table, facts);
+  machine.recorder().on_phase = std::move(on_phase);
   run_session(machine, programs.order, scenario, steps_of(scenario), out.diagnostics);
   out.diagnostics.insert(out.diagnostics.end(), machine.diagnostics.begin(), machine.diagnostics.end());
   out.trace = machine.take_trace();

@@ -1,6 +1,8 @@
 // StepTrace: what a scenario's steps ask of the allocator, before there is one.
 #pragma once
 
+#include <functional>
+
 #include "estimator/base/diagnostic.h"
 #include "estimator/plan/profile.h"
 #include "estimator/plan/shaped_programs.h"
@@ -27,8 +29,10 @@ int steps_of(const Scenario& scenario);
 shadow::DeviceFacts device_facts(const Scenario& scenario, const Profile* profile);
 
 /// Runs the scenario's steps on the shadow machine. Throws Error.
-/// `convolutions` (may be null) is asked for their workspaces instead of what the scenario's profile or card says.
+/// `convolutions` (may be null) is asked for their workspaces instead of what the scenario's profile or card says;
+/// `on_phase`, where given, is the recorder's.
 StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
-                     const shadow::ConvWorkspaces* convolutions = nullptr);
+                     const shadow::ConvWorkspaces* convolutions = nullptr,
+                     std::function<void(const shadow::Trace&)> on_phase = {});
 
 }  // namespace headroom

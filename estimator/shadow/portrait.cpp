@@ -37,12 +37,15 @@ void Portrait::add(const Tensor& t) {
   std::uint64_t flags = 0;
   for (const bool flag : {t->requires_grad, t->host, t->wrapped_number, t->parameter, t->accumulator != nullptr})
     flags = flags << 1 | (flag ? 1U : 0U);
-  add(flags << 32 | static_cast<std::uint64_t>(t->dtype) << 16 | t->output_nr);
-  add(static_cast<std::uint64_t>(t->label));
-  add(static_cast<std::uint64_t>(t->offset));
-  add(t->dim());
-  for (const std::int64_t n : t->sizes) add(static_cast<std::uint64_t>(n));
-  for (const std::int64_t n : t->strides) add(static_cast<std::uint64_t>(n));
+  const std::size_t at = words_.size(), rank = t->dim();
+  words_.resize(at + 4 + 2 * rank);
+  std::uint64_t* to = words_.data() + at;
+  *to++ = flags << 32 | static_cast<std::uint64_t>(t->dtype) << 16 | t->output_nr;
+  *to++ = static_cast<std::uint64_t>(t->label);
+  *to++ = static_cast<std::uint64_t>(t->offset);
+  *to++ = rank;
+  for (std::size_t i = 0; i < rank; ++i) to[i] = static_cast<std::uint64_t>(t->sizes[i]);
+  for (std::size_t i = 0; i < rank; ++i) to[rank + i] = static_cast<std::uint64_t>(t->strides[i]);
   add(t->storage);
   add(t->base);
   add(t->grad);

@@ -17,7 +17,7 @@ class Portrait {
   /// `numbers`: how many objects earlier portraits of the process numbered.
   Portrait(const Recorder& recorder, std::uint64_t& numbers)
       : recorder_(&recorder), numbers_(&numbers), before_(numbers) {
-    words_.reserve(16 * recorder.live_blocks());
+    words_.reserve(32 * recorder.live_blocks());
   }
 
   void add(std::uint64_t word) { words_.push_back(word); }

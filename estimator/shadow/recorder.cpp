@@ -70,6 +70,7 @@ void Recorder::name(const Storage& s, std::int32_t text) {
 }
 
 void Recorder::begin(Phase phase, int step) {
+  if (on_phase) on_phase(trace_);
   phase_ = phase;
   step_ = step;
   trace_.events.push_back({.kind = TraceEvent::Kind::phase, .category = {}, .phase = phase, .index = step});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -74,6 +75,8 @@ class Recorder {
   std::int32_t site = -1;
   std::int32_t op = -1;
   StepLog* log = nullptr;  ///< where saves and nodes are noted, if anywhere
+  /// Called when a phase begins: the events recorded up to then, and the sizes of their blocks, stay as they are.
+  std::function<void(const Trace&)> on_phase;
 
  private:
   std::int32_t known_text(std::string_view t);

@@ -1,6 +1,5 @@
 #include "estimator/shadow/steady.h"
 
-#include <unordered_map>
 #include <utility>
 
 namespace headroom::shadow {
@@ -24,10 +23,9 @@ bool Steady::repeat(Portrait now, int step) {
 
 void Steady::repeat(int step) {
   // Where the executed step began with a block, this one begins with the block at the same place of its portrait.
-  std::unordered_map<std::int32_t, std::int32_t> in_place_of;
-  in_place_of.reserve(now_.size());
-  for (std::size_t i = 0; i < now_.size(); ++i) in_place_of.emplace(before_->blocks()[i], now_[i]);
-  const auto older = [&](std::int32_t block) { return in_place_of.at(block); };
+  std::vector<std::int32_t> in_place_of(begin_.blocks, -1);
+  for (std::size_t i = 0; i < now_.size(); ++i) in_place_of[static_cast<std::size_t>(before_->blocks()[i])] = now_[i];
+  const auto older = [&](std::int32_t block) { return in_place_of[static_cast<std::size_t>(block)]; };
   const std::int32_t first = recorder_.repeat(begin_, end_, step, older);
   const auto first_executed = static_cast<std::int32_t>(begin_.blocks);
   std::vector<std::int32_t> next;
