@@ -126,20 +126,24 @@ void* taken(Class& c) {
   return block;
 }
 
-[[gnu::noinline]] void* from_span(std::size_t size_class) {
-  const std::size_t bytes = size_of_class(size_class);
+/// A block of a fresh span.
+void* from_range(Class& c, std::size_t size_class, std::size_t bytes) {
   if (bytes > largest_small)  // what lies there ready, up to twice as large, is better than fresh pages
     for (std::size_t larger = size_class + 1; larger < std::min(size_class + 5, class_count); ++larger)
       if (classes[larger].free != nullptr) return taken(classes[larger]);
-  Class& c = classes[size_class];
-  if (static_cast<std::size_t>(c.fresh_end - c.fresh) < bytes) {
-    const std::size_t span = bytes > largest_small ? (bytes + granule - 1) / granule * granule : small_span;
-    c.fresh = range.span(span, static_cast<std::uint8_t>(size_class));
-    c.fresh_end = c.fresh == nullptr ? nullptr : c.fresh + span;
-    if (c.fresh == nullptr) return from_malloc(bytes);
-  }
+  const std::size_t span = bytes > largest_small ? (bytes + granule - 1) / granule * granule : small_span;
+  char* const block = range.span(span, static_cast<std::uint8_t>(size_class));
+  if (block == nullptr) return from_malloc(bytes);
+  c.fresh = block + bytes;
+  c.fresh_end = block + span;
+  return block;
+}
+
+[[gnu::noinline]] void* never_used(Class& c, std::size_t size_class) {
+  const std::size_t bytes = size_of_class(size_class);
   char* const block = c.fresh;
-  c.fresh += bytes;
+  if (static_cast<std::size_t>(c.fresh_end - block) < bytes) return from_range(c, size_class, bytes);
+  c.fresh = block + bytes;
   return block;
 }
 
@@ -155,7 +159,7 @@ void* operator new(std::size_t bytes) {
   if (bytes > largest) return from_malloc(bytes);
   const std::size_t size_class = class_of_size(bytes);
   Class& c = classes[size_class];
-  return c.free != nullptr ? taken(c) : from_span(size_class);
+  return c.free != nullptr ? taken(c) : never_used(c, size_class);
 }
 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -237,6 +238,7 @@ AllocatorOptions allocator_options(const Scenario& scenario) {
 Estimate estimate(const std::filesystem::path& path, const Scenario& scenario, Stages* stages,
                   std::shared_ptr<const Model> model) {
   const auto start = std::chrono::steady_clock::now();
+  const auto table = std::async([&] { return aten::table_for(scenario.torch_version); });  // beside the file
   Estimator estimator(model ? std::move(model) : std::make_shared<const Model>(read_model(path)));
   Estimate e = estimator.estimate(scenario, stages);
   e.seconds = seconds_since(start);

@@ -1,6 +1,7 @@
 #include "estimator/recover/origins.h"
 
 #include <algorithm>
+#include <future>
 
 #include "estimator/base/text.h"
 
@@ -60,8 +61,20 @@ std::string path_of_scope(std::string_view scope) {
 }  // namespace
 
 Origins::Origins(const GraphView& graph) : graph_(graph), group_by_name_({&groups_}) {
+  constexpr std::size_t worth_a_thread = 1000;
+  const auto policy =
+      graph.size() < worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
+  std::future<void> scopes = std::async(policy, [this] { read_scopes(); });
   read_groups();
-  read_scopes();
+  scopes.get();
+  if (!has_text()) return;
+  // Merged nodes (a Split of the optimiser) have no scope of their own: they run where their input was made.
+  for (std::size_t n = 0; n < graph_.size(); ++n) {
+    const auto index = static_cast<NodeIndex>(n);
+    if (!graph_.node(index).metadata.name_scopes.empty()) continue;
+    const auto readers = graph_.readers(graph_.output(index));
+    if (!readers.empty()) scope_of_[n] = scope_of_[at(readers[0])];
+  }
 }
 
 void Origins::read_groups() {
@@ -129,14 +142,6 @@ void Origins::read_scopes() {
       last_raw = raw;
     }
     scope_of_[n] = last_scope;
-  }
-  // Merged nodes (a Split of the optimiser) have no scope of their own: they run where their input was made.
-  if (!has_text()) return;
-  for (std::size_t n = 0; n < graph_.size(); ++n) {
-    const auto index = static_cast<NodeIndex>(n);
-    if (!graph_.node(index).metadata.name_scopes.empty()) continue;
-    const auto readers = graph_.readers(graph_.output(index));
-    if (!readers.empty()) scope_of_[n] = scope_of_[at(readers[0])];
   }
 }
 
