@@ -16,7 +16,6 @@
 #include "calibration/runner/checkpoint.h"
 #include "calibration/runner/dispatch.h"
 #include "calibration/runner/dtypes.h"
-#include "calibration/runner/recurrent_weights.h"
 #include "calibration/runner/settings.h"
 #include "calibration/runner/values.h"
 #include "estimator/base/error.h"
@@ -39,8 +38,7 @@ class TorchMachine final : public Machine {
         device_(job.device == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU)),
         dispatch_(device_),
         autocast_(device_.type()),
-        values_(job),
-        recurrent_(job) {
+        values_(job) {
     install_saved_tensor_hooks();
     apply_settings(job.scenario, job.seed);
     for (std::size_t i = 0; i < job.programs.size(); ++i)
@@ -70,11 +68,11 @@ class TorchMachine final : public Machine {
     if (spec.requires_grad && is_float(spec.dtype)) t.set_requires_grad(true);
     if (spec.parameter && t.requires_grad()) trained_.push_back(slot);
     slots_[slot.at()] = std::move(t);
-    if (spec.parameter && device_.is_cuda()) recurrent_.made(slot, dispatch_, slots_);
   }
 
   void call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs,
             const Site& site) override {
+    if (op == "aten::_cudnn_rnn_flatten_weight" && !device_.is_cuda()) return;
     const Report::Place before = report_.place;
     report_.place.op = op;
     report_.place.site = site.text;
@@ -189,7 +187,6 @@ class TorchMachine final : public Machine {
   Dispatch dispatch_;
   Autocast autocast_;
   Values values_;
-  RecurrentWeights recurrent_;
   std::vector<IValue> slots_;
   std::vector<Autocast::State> before_autocast_;
   std::vector<SlotId> trained_;

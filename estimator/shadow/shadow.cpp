@@ -532,7 +532,9 @@ void Shadow::use_cublaslt() {
 }
 
 void Shadow::use_dropout_state() {
-  if (!dropout_state_) dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
+  if (dropout_state_) return;
+  scratch(Bytes(8));  // the seed, drawn on the device
+  dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
 }
 
 }  // namespace headroom::shadow

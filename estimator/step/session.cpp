@@ -9,6 +9,7 @@
 #include "estimator/step/checkpoint.h"
 #include "estimator/step/labels.h"
 #include "estimator/step/optimizer.h"
+#include "estimator/step/recurrent_weights.h"
 
 namespace headroom {
 namespace {
@@ -130,6 +131,7 @@ void Session::move_to_device() {
   const auto& order = apply_order.indices();
   const DType cast = scenario_.module_dtype();
   const bool cast_after_move = cast != DType::undefined && scenario_.cast_on == CastOn::gpu;
+  RecurrentWeights recurrent(model_);
   const auto create = [&](std::size_t i, SlotId slot, DType dtype, bool channels_last) {
     const Parameter& p = model_.parameters[i];
     m_.create(slot, {.dims = p.dims,
@@ -149,9 +151,13 @@ void Session::move_to_device() {
     m_.assign(old, parameters_[i]);
     create(i, parameters_[i], dtype, channels_last);
     m_.drop(old);
+    recurrent.made(m_, parameters_[i], dtype);
   };
-  for (const auto i : order)
-    create(i, parameters_[i], cast_after_move ? model_.parameters[i].dtype : target_dtype(model_.parameters[i]), false);
+  for (const auto i : order) {
+    const DType dtype = cast_after_move ? model_.parameters[i].dtype : target_dtype(model_.parameters[i]);
+    create(i, parameters_[i], dtype, false);
+    recurrent.made(m_, parameters_[i], dtype);
+  }
   if (cast_after_move)
     for (const auto i : order)
       if (target_dtype(model_.parameters[i]) != model_.parameters[i].dtype)

@@ -105,8 +105,8 @@ def main():
         memory = {"event": "memory", "action": "alloc", "bytes": 4096, "address": 512, "step": 0, "phase": "forward",
                   "op": "aten::linear", "site": "node_linear", "module": "layers.0"}
         events = folder / "events.json"
-        case.run("its events", case.fake(case.answers(START, figures(peak), memory, end)), 0, "the events part in step 0",
-                 "+4096 aten::linear node_linear layers.0", more=["--events", str(events)])
+        case.run("its events", case.fake(case.answers(START, figures(peak), memory, end)), 0, "the events part in the setup",
+                 "+8388608 layers.0.weight", more=["--events", str(events)])
         told = json.loads(events.read_text())
         if told["measured"] != ["+4096 aten::linear node_linear layers.0"] or len(told["estimated"]) < 10:
             print(f"the events are {told}")

@@ -19,6 +19,11 @@ template <std::size_t n>
 Outputs same(Shadow& m, Args a) {
   return {elementwise(m, result_type(operands<n>(a)), operands<n>(a))};
 }
+/// The second argument comes first in the iterator, and with it its layout (ATen/native/Activation.cpp).
+Outputs same_reversed(Shadow& m, Args a) {
+  const std::array<Value, 2> inputs{a[1], a[0]};
+  return {elementwise(m, result_type(inputs), inputs)};
+}
 /// Integers become float32: exp, div.
 template <std::size_t n>
 Outputs floating(Shadow& m, Args a) {
@@ -203,9 +208,9 @@ constexpr std::string_view same_2[] = {
     "aten::bitwise_right_shift.Tensor_Scalar", "aten::bitwise_right_shift.Scalar_Tensor", "aten::__lshift__.Tensor",
     "aten::__lshift__.Scalar", "aten::__rshift__.Tensor", "aten::__rshift__.Scalar", "aten::clamp_min",
     "aten::clamp_min.Tensor", "aten::clamp_max", "aten::clamp_max.Tensor", "aten::_prelu_kernel",
-    "aten::threshold_backward", "aten::sigmoid_backward", "aten::tanh_backward", "aten::gelu_backward",
+    "aten::sigmoid_backward", "aten::tanh_backward", "aten::gelu_backward",
     "aten::silu_backward", "aten::mish_backward", "aten::hardswish_backward", "aten::hardsigmoid_backward",
-    "aten::hardtanh_backward", "aten::leaky_relu_backward", "aten::hardshrink_backward",
+    "aten::hardtanh_backward", "aten::hardshrink_backward",
     "aten::softshrink_backward", "aten::softplus_backward", "aten::logit_backward", "aten::log_sigmoid_backward"};
 constexpr std::string_view floating_2[] = {
     "aten::div.Tensor", "aten::div.Scalar", "aten::atan2", "aten::xlogy.Tensor", "aten::xlogy.Scalar_Self",
@@ -258,6 +263,8 @@ constexpr Operator others[] = {
     {"aten::abs", kernel, magnitude},
     {"aten::angle", kernel, magnitude},
     {"aten::lerp.Scalar", kernel, same<2>},
+    {"aten::threshold_backward", kernel, same_reversed},
+    {"aten::leaky_relu_backward", kernel, same_reversed},
     {"aten::elu_backward", kernel, elu_backward},
     {"aten::div.Tensor_mode", kernel, div_mode},
     {"aten::div.Scalar_mode", kernel, div_mode},

@@ -86,7 +86,7 @@ States backward_states(const Network& n, bool persistent) {
   }
   if (both) {
     if (n.mode == Mode::lstm) return {};
-    return n.mode == Mode::gru ? States{l - 1, 0} : States{1 + 2 * l, 4 * l};
+    return n.mode == Mode::gru ? States{l > 1 ? 1 : 0, 0} : States{1 + 2 * l, 4 * l};
   }
   // Layers run in waves along time; two of them need less than a whole sequence between them.
   constexpr std::int64_t wave = 128, wave_states = 8, waves_of_three = 32;
@@ -220,6 +220,23 @@ Outputs cudnn_rnn_backward(Shadow& m, Args a) {
   return {std::move(grad_input), std::move(grad_hx), std::move(grad_cx), std::move(grad_weights)};
 }
 
+// aten::_cudnn_rnn_flatten_weight(weight[], weight_stride0, input_size, mode, hidden_size, proj_size, num_layers,
+//   batch_first, bidirectional) -> Tensor. The weights become views of the buffer that it returns
+//   (copy_weights_to_flat_buf_views in ATen/native/cudnn/RNN.cpp, with set_orig_weights_to_flat_buf).
+Outputs flatten_weight(Shadow& m, Args a) {
+  const Tensor flat = m.empty({count_of(a.list(0))}, a.list(0)[0].tensor()->dtype);
+  m.recorder().name(*flat->storage, a.list(0)[0].tensor()->label);
+  std::int64_t offset = 0;
+  for (const Value& w : a.list(0)) {
+    TensorImpl& weight = *w.tensor();
+    weight.storage = flat->storage;
+    weight.strides = contiguous_strides(weight.sizes);
+    weight.offset = offset;
+    offset += weight.count();
+  }
+  return {flat};
+}
+
 // ---- above autograd ------------------------------------------------------------------------------------------------
 
 /// A weight's cast into its place of the flat buffer that autocast makes for cuDNN; backwards it is a cast again.
@@ -298,6 +315,7 @@ constexpr Operator operators[] = {
     {"aten::rnn_relu.input", Kind::composite, simple<Mode::relu>},
     {"aten::_cudnn_rnn", Kind::kernel, cudnn_rnn},
     {"aten::_cudnn_rnn_backward", Kind::kernel, cudnn_rnn_backward},
+    {"aten::_cudnn_rnn_flatten_weight", Kind::kernel, flatten_weight},
 };
 
 }  // namespace
