@@ -1,11 +1,14 @@
 #include "calibration/fit/calibrate.h"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "calibration/fit/conv_grid.h"
@@ -29,7 +32,11 @@ using shadow::MeasuredConv;
 
 constexpr std::chrono::seconds seconds_for_a_run{6};
 /// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
-constexpr std::chrono::seconds seconds_for_a_process{10};
+constexpr std::chrono::seconds seconds_for_a_process{20};
+constexpr std::size_t probes_of_a_process = 2000;
+/// A context, and a convolution's operands and workspace.
+constexpr std::int64_t memory_of_a_process = 8 * GiB;
+constexpr std::int64_t most_processes = 12;
 /// What is smaller is a tensor of the reference program.
 constexpr std::int64_t smallest_workspace = 512 * KiB;
 /// A card that fails so often is not measured further.
@@ -127,57 +134,117 @@ class Kept {
   std::map<std::string, Workspaces> known_;
 };
 
-std::vector<MeasuredConv> measure_convolutions(const CalibrateOptions& options, Kept& kept, Clock::time_point end) {
-  std::vector<ConvProbe> wanted = probes_of_models(options);
-  const std::size_t of_models = wanted.size();
-  std::vector<MeasuredConv> out;
-  std::set<std::string> taken;
-  ConvGrid grid;
-  std::size_t at = 0, crashes = 0;
-  std::optional<Error> failure;
-  const auto record = [&](const ConvProbe& p, const Kept::Workspaces& w) {
-    if (std::ranges::any_of(w, [](const auto& b) { return b.has_value(); })) out.push_back({shape_of(p), w});
+/// How many processes may share the card, so that none runs short of memory: where it does, cuDNN takes another kernel.
+std::size_t processes_on(const MeasuredDevice& device) {
+  const std::int64_t room = (device.total - device.others).count() / memory_of_a_process;
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(std::min(room, cores - 1), 1, most_processes));
+}
+
+/// Measures the models' convolutions and then a grid's, until the time is over, with processes side by side.
+class ConvCampaign {
+ public:
+  ConvCampaign(const CalibrateOptions& options, Kept& kept, Clock::time_point end)
+      : options_(options), kept_(kept), end_(end), wanted_(probes_of_models(options)) {}
+
+  std::vector<MeasuredConv> run(std::size_t processes) {
+    std::vector<std::thread> workers;
+    for (std::size_t i = 0; i < processes; ++i)
+      workers.emplace_back([this] {
+        try {
+          work();
+        } catch (...) {
+          const std::scoped_lock lock(mutex_);
+          broken_ = std::current_exception();
+        }
+      });
+    for (std::thread& w : workers) w.join();
+    if (broken_) std::rethrow_exception(broken_);
+    if (out_.empty() && failure_) throw *failure_;
+    // In an order that does not hang on who was faster.
+    std::ranges::sort(out_, {}, [](const auto& m) { return m.first; });
+    std::vector<MeasuredConv> calls;
+    for (auto& [at, call] : out_) calls.push_back(std::move(call));
+    return calls;
+  }
+
+ private:
+  struct Question {
+    std::size_t at = 0;
+    ConvProbe probe;
   };
-  while (Clock::now() < end && crashes < most_crashes) {
-    // The next probes that are not known yet.
-    std::vector<ConvProbe> batch;
-    while (batch.size() < 4000) {
-      const ConvProbe p = at < of_models ? wanted[at] : grid.next();
-      ++at;
-      if (!taken.insert(name_of(p)).second) continue;
-      if (const auto* w = kept.find(p))
-        record(p, *w);
-      else
-        batch.push_back(p);
-    }
-    while (!batch.empty() && Clock::now() < end && crashes < most_crashes) {
+
+  bool over() const { return Clock::now() >= end_ || crashes_ >= most_crashes || broken_; }
+
+  void work() {
+    std::vector<Question> batch;
+    while (true) {
+      {
+        const std::scoped_lock lock(mutex_);
+        if (over()) return;
+        fill(batch);
+      }
       Job job;
-      job.convolutions = batch;
+      for (const Question& q : batch) job.convolutions.push_back(q.probe);
       job.seconds =
-          std::chrono::duration<double>(std::min<Clock::duration>(end - Clock::now(), seconds_for_a_process)).count();
-      const Measurement m = measure(options.runner, job);
-      std::vector<std::pair<ConvProbe, Kept::Workspaces>> measured;
-      for (const auto& [index, w] : m.convolutions) {
-        if (index >= batch.size())
-          throw environment_error("headroom-runner answered a convolution that was not asked for");
-        measured.emplace_back(batch[index], w);
-        record(batch[index], w);
-      }
-      kept.add(measured);
-      if (m.outcome == Measurement::Outcome::failed) {
-        options.progress("a measurement failed and is passed over: " + m.message);
-        failure = Error(m.code, m.message);
-        ++crashes;
-      }
-      // What a process died of is the first that it did not answer.
-      const std::size_t done = measured.size() + (m.outcome == Measurement::Outcome::failed ? 1 : 0);
-      batch.erase(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(std::min(done, batch.size())));
-      options.progress(std::to_string(out.size()) + " convolutions measured");
+          std::chrono::duration<double>(std::min<Clock::duration>(end_ - Clock::now(), seconds_for_a_process)).count();
+      const Measurement m = measure(options_.runner, job);
+      const std::scoped_lock lock(mutex_);
+      take(m, batch);
     }
   }
-  if (out.empty() && failure) throw *failure;
-  return out;
-}
+
+  /// The next probes that are not known yet.
+  void fill(std::vector<Question>& batch) {
+    while (batch.size() < probes_of_a_process) {
+      const std::size_t at = next_++;
+      const ConvProbe p = at < wanted_.size() ? wanted_[at] : grid_.next();
+      if (!taken_.insert(name_of(p)).second) continue;
+      if (const auto* w = kept_.find(p))
+        record({at, p}, *w);
+      else
+        batch.push_back({at, p});
+    }
+  }
+
+  void take(const Measurement& m, std::vector<Question>& batch) {
+    std::vector<std::pair<ConvProbe, Kept::Workspaces>> measured;
+    for (const auto& [index, w] : m.convolutions) {
+      if (index >= batch.size())
+        throw environment_error("headroom-runner answered a convolution that was not asked for");
+      measured.emplace_back(batch[index].probe, w);
+      record(batch[index], w);
+    }
+    kept_.add(measured);
+    const bool failed = m.outcome == Measurement::Outcome::failed;
+    if (failed) {
+      options_.progress("a measurement failed and is passed over: " + m.message);
+      failure_ = Error(m.code, m.message);
+      ++crashes_;
+    }
+    // What a process died of is the first that it did not answer.
+    const std::size_t done = std::min(measured.size() + (failed ? 1 : 0), batch.size());
+    batch.erase(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(done));
+    options_.progress(std::to_string(out_.size()) + " convolutions measured");
+  }
+
+  void record(const Question& q, const Kept::Workspaces& w) {
+    if (std::ranges::any_of(w, [](const auto& b) { return b.has_value(); }))
+      out_.push_back({q.at, {shape_of(q.probe), w}});
+  }
+
+  const CalibrateOptions& options_;
+  Kept& kept_;
+  Clock::time_point end_;
+  std::vector<ConvProbe> wanted_;
+  ConvGrid grid_;
+  std::mutex mutex_;
+  std::size_t next_ = 0, crashes_ = 0;
+  std::set<std::string> taken_;
+  std::vector<std::pair<std::size_t, MeasuredConv>> out_;
+  std::optional<Error> failure_;
+  std::exception_ptr broken_;
+};
 
 /// Tells the second half from the first.
 void cross_validate(Profile& profile, const std::vector<MeasuredConv>& calls) {
@@ -244,7 +311,7 @@ Profile calibrate(const CalibrateOptions& options) {
 
   Kept kept(options.kept, p.card.name + " driver " + p.driver + " torch " + p.torch + " cudnn " + p.cudnn);
   const auto for_runs = seconds_for_a_run * static_cast<std::int64_t>(options.models.size());
-  const auto calls = measure_convolutions(options, kept, start + options.budget - for_runs);
+  const auto calls = ConvCampaign(options, kept, start + options.budget - for_runs).run(processes_on(m.device));
   p.convolutions = static_cast<std::int64_t>(calls.size());
   p.convolution_table = shadow::conv_table(calls, p.card.name + ", torch " + p.torch + ", cuDNN " + p.cudnn + " | " +
                                                       std::to_string(calls.size()) + " calls");

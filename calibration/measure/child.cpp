@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -25,10 +26,12 @@ constexpr std::size_t errors_kept = 4096;
 volatile std::sig_atomic_t caught = 0;
 void on_signal(int signal) { caught = signal; }
 
-/// SIGINT and SIGTERM end a wait instead of us; SIGPIPE is the child that does not read.
+/// SIGINT and SIGTERM end a wait instead of us; SIGPIPE is the child that does not read. Children may run side by side.
 class SignalGuard {
  public:
   SignalGuard() {
+    const std::scoped_lock lock(mutex_);
+    if (guards_++ > 0) return;
     caught = 0;
     struct sigaction action {};
     action.sa_handler = on_signal;
@@ -38,6 +41,8 @@ class SignalGuard {
     sigaction(SIGPIPE, &action, &before_[2]);
   }
   ~SignalGuard() {
+    const std::scoped_lock lock(mutex_);
+    if (--guards_ > 0) return;
     sigaction(SIGINT, &before_[0], nullptr);
     sigaction(SIGTERM, &before_[1], nullptr);
     sigaction(SIGPIPE, &before_[2], nullptr);
@@ -46,7 +51,9 @@ class SignalGuard {
   SignalGuard& operator=(const SignalGuard&) = delete;
 
  private:
-  std::array<struct sigaction, 3> before_{};
+  static inline std::mutex mutex_;
+  static inline int guards_ = 0;
+  static inline std::array<struct sigaction, 3> before_{};
 };
 
 class Descriptor {
@@ -168,7 +175,7 @@ ChildResult run_child(const std::filesystem::path& program, const std::string& i
     }
     std::array<pollfd, 3> waits{
         {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}, {in.write.get(), POLLOUT, 0}}};
-    const int ready = poll(waits.data(), waits.size(), static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    const int ready = poll(waits.data(), waits.size(), static_cast<int>(std::min<std::int64_t>(left, 1000)));
     if (caught != 0) {
       child.kill_and_wait();
       const int signal = caught;
