@@ -240,6 +240,8 @@ bool ConvWorkspaces::is_complete(const Amounts& amounts) {
   return std::none_of(amounts.begin(), amounts.end(), [](const Amount& a) { return a.unknown; });
 }
 
+bool ConvWorkspaces::is_complete(const Place& p) { return p.block && is_complete(p.block->amounts[p.index]); }
+
 ConvWorkspaces::Place ConvWorkspaces::look_up(const ConvShape& s) const {
   for (Block& b : blocks_) {
     if (b.kernel != s.kernel || b.stride != s.stride || b.padding != s.padding || b.dilation != s.dilation ||
@@ -251,6 +253,15 @@ ConvWorkspaces::Place ConvWorkspaces::look_up(const ConvShape& s) const {
     if (it != b.layers.end() && *it == layer) return {&b, static_cast<std::size_t>(it - b.layers.begin())};
   }
   return {};
+}
+
+/// The same call in the other type of 16 bits: of 11,764 calls measured in both, the workspaces of 91 % (forward), 95 %
+/// (input gradient) and 89 % (weight gradient) are equal.
+ConvWorkspaces::Place ConvWorkspaces::in_other_half_type(const ConvShape& s) const {
+  if (s.dtype != DType::f16 && s.dtype != DType::bf16) return {};
+  ConvShape other = s;
+  other.dtype = s.dtype == DType::f16 ? DType::bf16 : DType::f16;
+  return look_up(other);
 }
 
 /// Among calls of the same geometry and dtype; in channels_last, where workspaces are small, other dtypes and
@@ -297,8 +308,10 @@ ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const 
   Found& found = it->second;
   if (is_new) {
     found.measured = look_up(s);
-    if (!found.measured.block || !is_complete(found.measured.block->amounts[found.measured.index]))
-      found.nearest = nearest(s);
+    if (!is_complete(found.measured)) {
+      found.nearest = in_other_half_type(s);
+      if (!is_complete(found.nearest)) found.nearest = nearest(s);
+    }
   }
   const bool measured = found.measured.block && !found.measured[call].unknown;
   const Place& place = measured ? found.measured : found.nearest;

@@ -112,7 +112,9 @@ class ConvWorkspaces {
   static ConvShape shape_of(const Place& p);
   /// Whether all three calls were measured.
   static bool is_complete(const Amounts& amounts);
+  static bool is_complete(const Place& p);
   Place look_up(const ConvShape& s) const;
+  Place in_other_half_type(const ConvShape& s) const;
   Place nearest(const ConvShape& s) const;
 
   std::string_view text_;
