@@ -225,6 +225,27 @@ std::size_t kept_of(const Model& model, std::size_t nodes, std::size_t most) {
   return std::clamp<std::size_t>(nodes / std::max<std::size_t>(model.graph().nodes.size(), 1), 2, most);
 }
 
+/// Once the programs that the file's metadata tells could not run, for `error`: those that its operators alone tell.
+std::shared_ptr<const ShapedPrograms> programs_of_operators(const Model& model, const Scenario& scenario,
+                                                            const Error& error) {
+  if (error.code() != Exit::bad_input && error.code() != Exit::internal) throw error;
+  ShapedPrograms out;
+  try {
+    out = shaped_programs(model, scenario, false);
+  } catch (const Error&) {
+    throw error;
+  }
+  auto told = std::make_shared<Program>(*out.programs[0]);
+  told->diagnostics.push_back({.code = "text-unusable",
+                               .severity = Severity::warning,
+                               .message = std::string("the calls that the export's metadata tells cannot run (") +
+                                          error.what() + "); the operators alone tell them"});
+  for (const Program*& p : out.order)
+    if (p == out.programs[0].get()) p = told.get();
+  out.programs[0] = std::move(told);
+  return std::make_shared<const ShapedPrograms>(std::move(out));
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -252,13 +273,24 @@ Estimator::Estimator(std::shared_ptr<const Model> model)
 
 Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   const auto start = std::chrono::steady_clock::now();
-  const auto programs = programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
+  auto programs = programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
   std::optional<TimelineBeside> beside;
-  const auto step = traces_.get(step_part(scenario), [&] {
+  const auto traced = [&] {
     if (scenario.device.total_bytes.count() > 0) return step_trace(*programs, scenario);
     beside.emplace(allocator_options(scenario));
     return step_trace(*programs, scenario, nullptr, [&](const shadow::Trace& t) { beside->more(t); });
-  });
+  };
+  std::shared_ptr<const StepTrace> step;
+  try {
+    step = traces_.get(step_part(scenario), traced);
+  } catch (const Error& error) {
+    programs = programs_of_operators(*model_, scenario, error);
+    try {
+      step = std::make_shared<const StepTrace>(traced());
+    } catch (const Error&) {
+      throw error;
+    }
+  }
   Stages own;
   Stages& s = stages ? *stages : own;
   s = {.model = model_,

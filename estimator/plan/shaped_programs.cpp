@@ -37,9 +37,9 @@ Scenario shape_part(const Scenario& s) {
           .sequences = s.sequences};
 }
 
-ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario) {
+ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario, bool read_text) {
   ShapedPrograms out;
-  const RecoverOptions options{.training = scenario.training()};
+  const RecoverOptions options{.training = scenario.training(), .read_text = read_text};
   const auto add = [&](const Bindings& b) {
     out.graphs.push_back(std::make_shared<const ShapedGraph>(bind(model, b)));
     out.programs.push_back(std::make_shared<const Program>(recover(*out.graphs.back(), options)));

@@ -19,7 +19,7 @@ struct ShapedPrograms {
 /// What of a scenario decides its ShapedPrograms: the task and the sizes.
 Scenario shape_part(const Scenario& scenario);
 
-/// Binds and recovers. Throws Error.
-ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario);
+/// Binds and recovers; `read_text` as in RecoverOptions. Throws Error.
+ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario, bool read_text = true);
 
 }  // namespace headroom

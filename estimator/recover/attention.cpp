@@ -79,6 +79,14 @@ bool is_filled(const GraphView& g, ValueId v) {
          (g.is(n, "Expand") && g.value(g.input(n, 0)).count() == 1 && g.number(g.input(n, 0)));
 }
 
+/// A constant that says the same of every key: the folded comparison that a bidirectional model makes of no padding.
+bool masks_no_key(const GraphView& g, ValueId v) {
+  v = g.resolve(v);
+  for (NodeIndex n = g.producer(v); g.is(n, "Expand") || g.is(n, "Unsqueeze"); n = g.producer(v))
+    v = g.resolve(g.input(n, 0));
+  return g.value(v).dtype == DType::b8 && g.is_stored(v) && !g.dims(v).empty() && g.dims(v).back() == 1;
+}
+
 MaskArgument decide_mask(Recovery& r, ValueId mask) {
   const GraphView& g = r.graph;
   MaskArgument out;
@@ -115,6 +123,7 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     plan_packed_sequence_test(r, mask);
     return out;
   }
+  if (masks_no_key(g, is_where ? g.input(made_by, 0) : mask)) return out;
   const bool nothing_dropped = !origin.comparison && !origin.window && !origin.constant_fill && origin.inputs.empty();
   if (real_padding || nothing_dropped) {
     // Where(mask, 0, -inf) is the conversion that the attention itself makes of a bool mask.

@@ -43,7 +43,7 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   for (const NodeIndex n : group.nodes)
     for (const ValueId input : g.node(n).inputs) {
       const ValueId v = g.resolve(input);
-      if (!v.valid() || r.is_host(v) || inside(g.producer(v)) || g.is_stored(v)) continue;
+      if (!v.valid() || r.is_host(v) || inside(g.producer(v)) || g.is_stored(v) || !g.value(v).is_tensor()) continue;
       if (std::find(c.data_.begin(), c.data_.end(), v) == c.data_.end()) c.data_.push_back(v);
     }
 
@@ -156,7 +156,7 @@ Arg FxCall::convert(Recovery& r, const FxArg& a) const {
         DType dtype = DType::f32;
         for (const NodeIndex n : group_->nodes)
           for (const ValueId i : r.graph.inputs(n))
-            if (i.valid() && r.graph.is_stored(i) && (i == named || dims.empty())) {
+            if (i.valid() && r.graph.is_stored(i) && !r.is_host(i) && (i == named || dims.empty())) {
               dims = r.graph.dims(i);
               dtype = r.dtype(i);
             }
@@ -221,7 +221,14 @@ std::int64_t FxCall::integer(std::size_t i, std::int64_t fallback) const {
 
 Args FxCall::all_args(Recovery& r) const {
   Args out;
-  for (const FxArg& a : fx().args) out.push_back(convert(r, a));
+  for (const FxArg& a : fx().args) {
+    out.push_back(convert(r, a));
+    // The name of a number that the optimiser folded is gone; the node reads the number.
+    const bool same_order = group_->nodes.size() == 1 || graph_->is(group_->nodes[0], "Equal");
+    if (!same_order || !a.is_reference() || !std::holds_alternative<Unset>(out.back())) continue;
+    if (const ValueId input = graph_->input(group_->nodes[0], out.size() - 1); input.valid())
+      out.back() = r.operand(input);
+  }
   for (const FxKeyword& k : fx().kwargs) {
     const auto place = keyword_position(target(), k.name);
     if (!place) continue;

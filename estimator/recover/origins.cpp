@@ -60,12 +60,13 @@ std::string path_of_scope(std::string_view scope) {
 
 }  // namespace
 
-Origins::Origins(const GraphView& graph) : graph_(graph), group_by_name_({&groups_}) {
+Origins::Origins(const GraphView& graph, bool read_text) : graph_(graph), group_by_name_({&groups_}) {
   constexpr std::size_t worth_a_thread = 1000;
   const auto policy =
       graph.size() < worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
   std::future<void> scopes = std::async(policy, [this] { read_scopes(); });
-  read_groups();
+  group_of_.assign(graph_.size(), -1);
+  if (read_text) read_groups();
   scopes.get();
   if (!has_text()) return;
   // Merged nodes (a Split of the optimiser) have no scope of their own: they run where their input was made.
@@ -78,7 +79,6 @@ Origins::Origins(const GraphView& graph) : graph_(graph), group_by_name_({&group
 }
 
 void Origins::read_groups() {
-  group_of_.assign(graph_.size(), -1);
   groups_.reserve(graph_.size());
   std::string_view last_name;
   std::int32_t last_group = -1;

@@ -24,7 +24,7 @@ struct FxGroup {
 
 class Origins {
  public:
-  explicit Origins(const GraphView& graph);
+  Origins(const GraphView& graph, bool read_text);
   Origins(const Origins&) = delete;
   Origins& operator=(const Origins&) = delete;
 

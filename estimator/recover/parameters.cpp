@@ -124,6 +124,16 @@ void ParameterTable::name_weight_of(SlotId slot, std::string_view module_path) {
   program_.slot_names[slot.at()] = p.name;
 }
 
+SlotId ParameterTable::trained(ValueId v, bool reversed, std::string name) {
+  const SlotId slot = stored(v, reversed);
+  Parameter& p = entry(slot).parameter;
+  p.name = std::move(name);
+  p.buffer = false;
+  p.trainable = true;
+  program_.slot_names[slot.at()] = p.name;
+  return slot;
+}
+
 SlotId ParameterTable::dequantized(ValueId v) {
   const SlotId slot = stored(v);
   Parameter& p = entry(slot).parameter;

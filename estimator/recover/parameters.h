@@ -26,6 +26,8 @@ class ParameterTable {
   /// The stored tensor `v` as the module holds it. `reversed`: the file holds the transposed of a two-dimensional
   /// weight.
   SlotId stored(ValueId v, bool reversed = false);
+  /// The constant `v` that takes the place of a trained weight.
+  SlotId trained(ValueId v, bool reversed, std::string name);
   /// Gives a weight that folding has renamed its module's name for it.
   void name_weight_of(SlotId slot, std::string_view module_path);
   /// The floating-point weight of which the file holds integers.

@@ -7,7 +7,8 @@
 namespace headroom {
 
 struct RecoverOptions {
-  bool training = true;  ///< the mode asked for; an inference export is turned back into the training program
+  bool training = true;   ///< the mode asked for; an inference export is turned back into the training program
+  bool read_text = true;  ///< false: the operators alone tell the calls, the metadata only where they stand
 };
 
 /// Recovers the ATen calls that eager PyTorch makes for the module which `graph` was exported from, from the export's

@@ -38,7 +38,7 @@ bool multiplies(std::string_view op) {
 
 Recovery::Recovery(const ShapedGraph& shaped, const RecoverOptions& recover_options, Program& target)
     : graph(shaped),
-      origins(graph),
+      origins(graph, recover_options.read_text),
       mode(mode_of(graph, origins)),
       options(recover_options),
       program(target),

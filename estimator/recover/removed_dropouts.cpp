@@ -25,8 +25,11 @@ bool is_dropped(std::string_view path, bool t5) {
   for (const std::string_view tail : dropped_modules)
     if (ends_with_module(path, tail)) return true;
   if (t5) return ends_with_module(path, "final_layer_norm") || ends_with_module(path, "embed_tokens");
-  // layers.N.fc2
-  return ends_with_module(path, "fc2") && path.find("layers.") != std::string_view::npos;
+  // layers.N.fc2, not that of a module in the layer
+  if (!ends_with_module(path, "fc2") || path.size() < 4) return false;
+  const std::string_view layer = path.substr(0, path.size() - 4);
+  const std::size_t dot = layer.rfind('.');
+  return dot != std::string_view::npos && parse_int(layer.substr(dot + 1)) && layer.substr(0, dot).ends_with("layers");
 }
 
 /// Values that nn.TransformerEncoderLayer and its decoder drop out: what attention returns, what linear2 reads and

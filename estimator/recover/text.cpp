@@ -8,6 +8,7 @@
 #include "estimator/recover/batch_norm.h"
 #include "estimator/recover/casts.h"
 #include "estimator/recover/convolution.h"
+#include "estimator/recover/folded_weight.h"
 #include "estimator/recover/fx_call.h"
 #include "estimator/recover/modules/t5.h"
 #include "estimator/recover/recurrent_text.h"
@@ -16,11 +17,99 @@ namespace headroom::recovery {
 
 namespace {
 
+/// Families of transformers whose configurations have no dropout between layers by default (transformers 5.17).
+constexpr std::array families_without_dropout = std::to_array<std::string_view>({"albert",
+                                                                                 "audio_spectrogram_transformer",
+                                                                                 "bark",
+                                                                                 "beit",
+                                                                                 "blip",
+                                                                                 "bloom",
+                                                                                 "blt",
+                                                                                 "chameleon",
+                                                                                 "codegen",
+                                                                                 "cpmant",
+                                                                                 "d_fine",
+                                                                                 "dbrx",
+                                                                                 "deit",
+                                                                                 "dinat",
+                                                                                 "dinov2",
+                                                                                 "dinov2_with_registers",
+                                                                                 "doge",
+                                                                                 "dpt",
+                                                                                 "eomt",
+                                                                                 "falcon",
+                                                                                 "flava",
+                                                                                 "focalnet",
+                                                                                 "glpn",
+                                                                                 "gpt_neo",
+                                                                                 "gpt_neox",
+                                                                                 "gpt_neox_japanese",
+                                                                                 "gptj",
+                                                                                 "groupvit",
+                                                                                 "idefics",
+                                                                                 "ijepa",
+                                                                                 "internvl",
+                                                                                 "janus",
+                                                                                 "llama4",
+                                                                                 "lw_detr",
+                                                                                 "mask2former",
+                                                                                 "mgp_str",
+                                                                                 "mllama",
+                                                                                 "mobilebert",
+                                                                                 "modernbert",
+                                                                                 "modernbert_decoder",
+                                                                                 "mpt",
+                                                                                 "nemotron_h",
+                                                                                 "nomic_bert",
+                                                                                 "omdet_turbo",
+                                                                                 "patchtst",
+                                                                                 "persimmon",
+                                                                                 "phi",
+                                                                                 "phi3",
+                                                                                 "phi4_multimodal",
+                                                                                 "pixio",
+                                                                                 "pvt",
+                                                                                 "pvt_v2",
+                                                                                 "qwen2_audio",
+                                                                                 "rembert",
+                                                                                 "rt_detr",
+                                                                                 "rt_detr_v2",
+                                                                                 "segformer",
+                                                                                 "seggpt",
+                                                                                 "stablelm",
+                                                                                 "starcoder2",
+                                                                                 "swiftformer",
+                                                                                 "swin",
+                                                                                 "swin2sr",
+                                                                                 "swinv2",
+                                                                                 "t5gemma",
+                                                                                 "timesformer",
+                                                                                 "videomae",
+                                                                                 "vilt",
+                                                                                 "vit",
+                                                                                 "vit_mae",
+                                                                                 "vit_msn",
+                                                                                 "vitdet",
+                                                                                 "vitpose_backbone",
+                                                                                 "vivit",
+                                                                                 "voxtral",
+                                                                                 "whisper",
+                                                                                 "x_clip",
+                                                                                 "yolos"});
+static_assert(std::is_sorted(families_without_dropout.begin(), families_without_dropout.end()));
+
 /// Dropout whose probability is zero in these families: a `clone` there is the identity.
 bool has_no_dropout(std::string_view classes) {
+  constexpr std::string_view package = "transformers.models.";
+  if (const std::size_t at = classes.find(package); at != std::string_view::npos) {
+    const std::string_view rest = classes.substr(at + package.size());
+    if (std::binary_search(families_without_dropout.begin(), families_without_dropout.end(),
+                           rest.substr(0, rest.find('.'))))
+      return true;
+  }
   return classes.find("torchvision.models.vision_transformer") != std::string_view::npos ||
          classes.find("torchvision.models.swin") != std::string_view::npos ||
-         classes.find("timm.") != std::string_view::npos;
+         classes.find("diffusers.") != std::string_view::npos || classes.find("timm.") != std::string_view::npos;
 }
 
 bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"); }
@@ -67,8 +156,13 @@ void plan_removed_clones(Recovery& r) {
       const NodeIndex maker = r.graph.producer(v), reader = group.last;
       if (r.graph.is(maker, "Transpose") && r.origins.source_line(maker).find(".contiguous(") != std::string_view::npos)
         return r.restore_contiguous(v, is_named_by_readers(r, v) ? std::string(a.text) : std::string());
-      if (!lost_dropouts || maker == no_node || has_no_dropout(r.origins.class_hierarchy(maker)) ||
-          has_no_dropout(r.origins.class_hierarchy(reader)))
+      // A turned tensor was copied so that it could be viewed; reshape copies it again.
+      if (r.graph.is(maker, "Transpose") && group.fx.target.starts_with("aten.view")) return;
+      // Heads drop out what they classify even in families whose layers do not.
+      const bool in_head = r.origins.module(reader).ends_with(".classifier");
+      if (!lost_dropouts || maker == no_node ||
+          (!in_head &&
+           (has_no_dropout(r.origins.class_hierarchy(maker)) || has_no_dropout(r.origins.class_hierarchy(reader)))))
         return;
       const auto inner = r.origins.scopes(maker), outer = r.origins.scopes(reader);
       std::size_t common = 0;
@@ -99,6 +193,12 @@ struct TargetRule {
   Reads (*plan)(Recovery&, const FxCall&);
 };
 
+void generic(Recovery& r, const FxCall& c) {
+  std::string op = "aten::" + std::string(c.target().substr(5));
+  if (op.ends_with(".default")) op.resize(op.size() - 8);
+  r.emit(op, c.all_args(r), c.result());
+}
+
 std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
   std::vector<ValueId> reads = c.data();
   const auto add = [&](const FxArg& a) {
@@ -116,9 +216,27 @@ std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
 
 Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
 
+/// Which of the tensors is indexed and which index, the nodes say better than names that are gone.
+Reads read_index(Recovery& r, const FxCall& c) {
+  const auto gone = [&](const FxArg& a) {
+    return a.is_reference() && (c.was_paired(a.text) || !c.value(a.text).valid());
+  };
+  const auto& args = c.fx().args;
+  if (c.find({"GatherND"}) != no_node && std::any_of(args.begin(), args.end(), [&](const FxArg& a) {
+        return gone(a) || std::any_of(a.items.begin(), a.items.end(), gone);
+      }))
+    return std::nullopt;
+  return reads_of_call(r, c);
+}
+
 // --- layers
 // ------------------------------------------------------------------------------------------------------------
 
+/// Without a product the optimiser computed it, of a buffer and the weight; an addition is left.
+Reads read_linear(Recovery& r, const FxCall& c) {
+  if (c.find({"MatMul", "Gemm"}) == no_node) return std::nullopt;
+  return reads_of_call(r, c);
+}
 void linear(Recovery& r, const FxCall& c) {
   ValueId x = c.value_of_arg(0);
   if (!x.valid() && !c.data().empty()) x = c.data()[0];
@@ -127,9 +245,17 @@ void linear(Recovery& r, const FxCall& c) {
   const Dims in = x.valid() ? r.dims(x) : Dims{};
   const Dims& out = r.dims(c.result());
   const std::int64_t columns = in.empty() ? 1 : in.back(), rows = out.empty() ? 1 : out.back();
-  const Arg weight = c.parameter(r, 1, {rows, columns});
+  const ValueId folded = c.value_of_arg(1);
+  const Arg weight = is_folded_weight(r, folded) ? Arg(folded_weight(r, folded)) : c.parameter(r, 1, {rows, columns});
   const SlotId input = cast_before_linear(r, c.tensor(r, 0), weight);
   r.emit("aten::linear", {input, weight, c.parameter(r, 2, {rows})}, c.result());
+}
+
+/// x @ weight.T, of which the optimiser made a constant, is a linear layer without a bias.
+void matmul(Recovery& r, const FxCall& c) {
+  const ValueId weight = c.value_of_arg(1);
+  if (!is_turned_weight(r, weight)) return generic(r, c);
+  r.emit("aten::linear", {c.tensor(r, 0), folded_weight(r, weight)}, c.result());
 }
 
 void addmm(Recovery& r, const FxCall& c) {
@@ -233,12 +359,17 @@ Reads plan_convolution(Recovery& r, const FxCall& c) {
 }
 void convolution(Recovery& r, const FxCall& c) {
   const NodeIndex n = c.find({"Conv", "ConvTranspose"});
-  const Arg given =
-      c.has_parameter(1) ? c.parameter(r, 1, r.dims(r.graph.input(n, 1))) : Arg(r.tensor(r.graph.input(n, 1)));
+  const ValueId stored = r.graph.input(n, 1);
+  const Arg given = c.has_parameter(1)            ? c.parameter(r, 1, r.dims(stored))
+                    : is_folded_weight(r, stored) ? Arg(folded_weight(r, stored))
+                                                  : Arg(r.tensor(stored));
   const auto* weight = std::get_if<SlotId>(&given);
   const Arg bias = c.parameter(r, 2, {output_channels(r.graph, n)});
+  const FxArg* read = c.fx().arg(0);
+  const SlotId restored = read && read->is_reference() ? r.slot_named(read->text) : SlotId{};
   const SlotId y =
-      call_convolution(r, n, r.tensor(r.graph.input(n, 0)), weight ? *weight : r.tensor(r.graph.input(n, 1)),
+      call_convolution(r, n, restored.valid() ? restored : r.tensor(r.graph.input(n, 0)),
+                       weight ? *weight : r.tensor(r.graph.input(n, 1)),
                        std::holds_alternative<Unset>(bias) ? Arg(None{}) : bias, std::string(r.graph.name(c.result())));
   r.define(c.result(), y);
 }
@@ -248,7 +379,7 @@ void convolution(Recovery& r, const FxCall& c) {
 
 ValueId attention_mask_of(Recovery& r, const FxCall& c, NodeIndex scores) {
   if (!c.fx().arg(3) || !c.fx().arg(3)->is_reference()) return {};
-  if (const ValueId v = c.value_of_arg(3); v.valid()) {
+  if (const ValueId v = c.value_of_arg(3); v.valid() && !c.was_paired(c.fx().args[3].text)) {
     // Where(mask, 0, -inf) inside the group is the attention's own conversion; the text names what was passed.
     return v;
   }
@@ -264,7 +395,9 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
   a.query = c.value_of_arg(0);
   a.key = c.value_of_arg(1);
   a.value = c.value_of_arg(2);
-  if (product && (!a.query.valid() || !a.key.valid() || !a.value.valid() || c.was_paired(c.fx().args[1].text))) {
+  const bool paired =
+      std::any_of(c.fx().args.begin(), c.fx().args.begin() + 3, [&](const FxArg& x) { return c.was_paired(x.text); });
+  if (product && (!a.query.valid() || !a.key.valid() || !a.value.valid() || paired)) {
     a.query = product->query;
     a.key = product->key;
     a.key_is_transposed = product->key_is_transposed;
@@ -336,6 +469,17 @@ void slice(Recovery& r, const FxCall& c) {
   // x[:] is x itself: Python makes no view of it.
   if (start == 0 && end == size && step == 1) return r.define(c.result(), c.tensor(r, 0));
   r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
+}
+
+/// x[a:b] = number writes into x; the export made a new tensor of it, and a constant of the filled slice.
+void slice_scatter(Recovery& r, const FxCall& c) {
+  const FxArg* source = c.fx().arg(1);
+  if (!source || !source->is_reference() || c.value(source->text).valid()) return generic(r, c);
+  const SlotId self = c.tensor(r, 0);
+  const SlotId part = r.call("aten::slice.Tensor", {self, c.integer(2, 0), c.arg(r, 3), c.arg(r, 4)},
+                             std::string(r.graph.name(c.result())) + ".slice");
+  r.effect("aten::fill_.Scalar", {part, 0.0});
+  r.define(c.result(), self);
 }
 
 /// nn.MultiheadAttention copies its packed projection (`contiguous`) before it selects q, k and v; an optimised export
@@ -470,6 +614,8 @@ void elementwise(Recovery& r, const FxCall& c) {
   for (std::size_t i = 0; i < 2 && i < args.size(); ++i)
     if (c.has_parameter(i) && c.group().nodes.size() == 1 && r.graph.input(n, i).valid())
       args[i] = c.parameter(r, i, r.dims(r.graph.input(n, i)));
+  for (std::size_t i = 0; i < 2 && i < args.size(); ++i)
+    if (const ValueId v = c.value_of_arg(i); is_folded_scale(r, v)) args[i] = folded_weight(r, v);
   if (!std::holds_alternative<SlotId>(args[0]) && args.size() > 1 && std::holds_alternative<SlotId>(args[1]) &&
       (c.target().starts_with("aten.add") || c.target().starts_with("aten.mul")))
     std::swap(args[0], args[1]);
@@ -485,12 +631,6 @@ void filled(Recovery& r, const FxCall& c) {
   for (Arg& a : args)
     if (const auto* dtype = std::get_if<DType>(&a)) a = stream_dtype_for(r, *dtype);
   r.emit(op, std::move(args), c.result());
-}
-
-void generic(Recovery& r, const FxCall& c) {
-  std::string op = "aten::" + std::string(c.target().substr(5));
-  if (op.ends_with(".default")) op.resize(op.size() - 8);
-  r.emit(op, c.all_args(r), c.result());
 }
 
 /// x.var() and x.std(), taken apart by the exporter's type promotion.
@@ -531,7 +671,8 @@ void index_add(Recovery& r, const FxCall& c) {
 }
 
 constexpr std::array rules{
-    TargetRule{"aten.linear", linear, read_all},
+    TargetRule{"aten.matmul", matmul, read_all},
+    TargetRule{"aten.linear", linear, read_linear},
     TargetRule{"aten.addmm", addmm, read_all},
     TargetRule{"aten.layer_norm", layer_norm, read_all},
     TargetRule{"aten.native_layer_norm", layer_norm, read_all},
@@ -560,12 +701,14 @@ constexpr std::array rules{
     TargetRule{"aten.detach", generic, read_all},
     TargetRule{"aten.lift_fresh_copy", identity, read_all},
     TargetRule{"aten.slice", slice, read_all},
+    TargetRule{"aten.slice_scatter", slice_scatter, read_all},
     TargetRule{"aten.squeeze", squeeze, read_all},
     TargetRule{"aten._to_copy", to, read_all},
     TargetRule{"aten.to", to, read_all},
     TargetRule{"prims.convert_element_type", identity, read_all},  // eager kernels promote as they read
     TargetRule{"prims.var", variance, read_all},
     TargetRule{"aten.clamp", clamp, read_all},
+    TargetRule{"aten.index", generic, read_index},
     TargetRule{"aten.index_put", index_add, plan_index_add},
     TargetRule{"aten.eq", compare, read_all},
     TargetRule{"aten.ne", compare, read_all},

@@ -3,12 +3,18 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "estimator/plan/cards.h"
 #include "estimator/plan/parallel.h"
 #include "estimator/plan/sweep.h"
+#include "estimator/read/graph.h"
 
 namespace headroom {
 namespace {
@@ -74,6 +80,24 @@ TEST_CASE("a sweep answers every cell in its place, failed ones with their error
     CHECK(figures(sweep.cells[i].estimate) == figures(estimate(zoo / "mlp.onnx", sweep.cells[i].estimate.scenario)));
   }
   CHECK(sweep.place(5) == std::vector<std::size_t>{1, 2});
+}
+
+TEST_CASE("metadata that tells a call which cannot run gives way to the operators") {
+  std::ifstream in(zoo / "bert_small.onnx", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const auto answer = [&] {
+    Estimator estimator(std::make_shared<const Model>(read_model(std::as_bytes(std::span(bytes)), {})));
+    return estimator.estimate({.batch = 2, .sequence = 64});
+  };
+  const Estimate whole = answer();
+  const std::string_view call = "(%view, 1, 2)";
+  const std::size_t at = bytes.find(call);
+  REQUIRE(at != std::string::npos);
+  bytes[at + call.size() - 2] = '9';
+  const Estimate e = answer();
+  CHECK(e.peak_allocated.count() == doctest::Approx(static_cast<double>(whole.peak_allocated.count())).epsilon(0.1));
+  CHECK(std::any_of(e.diagnostics.begin(), e.diagnostics.end(),
+                    [](const Diagnostic& d) { return d.code == "text-unusable"; }));
 }
 
 }  // namespace

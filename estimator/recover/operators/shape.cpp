@@ -17,9 +17,9 @@ std::int64_t whole(std::int64_t axis, std::size_t rank) {
 void reshape(Recovery& r) { r.emit("aten::reshape", {r.tensor(0), r.out_dims()}); }
 
 void flatten(Recovery& r) {
-  const std::int64_t axis = r.onnx().integer("axis", 1);
-  if (axis >= 1 && static_cast<std::size_t>(axis) < r.dims(r.in(0)).size()) {
-    r.emit("aten::flatten.using_ints", {r.tensor(0), axis});
+  // The operator's result has two dimensions, whatever stands before the axis.
+  if (r.onnx().integer("axis", 1) == 1 && r.dims(r.in(0)).size() > 1) {
+    r.emit("aten::flatten.using_ints", {r.tensor(0), std::int64_t{1}});
   } else {
     reshape(r);
   }

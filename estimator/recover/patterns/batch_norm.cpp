@@ -15,6 +15,8 @@ void find_folded(Recovery& r, NodeIndex conv) {
   const GraphView& g = r.graph;
   const ValueId x = g.input(conv, 0), w = g.input(conv, 1), b = g.input(conv, 2);
   if (!b.valid() || !g.name(w).starts_with("onnx::Conv")) return;
+  // With its own bias under its own name only the weight was folded: weight_norm or the like.
+  if (g.name(b) == std::string(r.origins.module(conv)) + ".bias") return;
   const std::int64_t channels = output_channels(g, conv);
   r.claim({conv, {x}, [&r, conv, x, w, channels] {
              const std::string name(r.graph.name(r.out()));
