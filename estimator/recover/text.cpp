@@ -471,6 +471,14 @@ void slice(Recovery& r, const FxCall& c) {
   r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
 }
 
+/// Names that are gone do not tell what is written into what; the nodes do.
+Reads read_slice_scatter(Recovery& r, const FxCall& c) {
+  const FxArg *self = c.fx().arg(0), *source = c.fx().arg(1);
+  if (!self || !self->is_reference() || !c.value(self->text).valid() || c.was_paired(self->text) ||
+      (source && source->is_reference() && c.was_paired(source->text)))
+    return std::nullopt;
+  return reads_of_call(r, c);
+}
 /// x[a:b] = number writes into x; the export made a new tensor of it, and a constant of the filled slice.
 void slice_scatter(Recovery& r, const FxCall& c) {
   const FxArg* source = c.fx().arg(1);
@@ -701,7 +709,7 @@ constexpr std::array rules{
     TargetRule{"aten.detach", generic, read_all},
     TargetRule{"aten.lift_fresh_copy", identity, read_all},
     TargetRule{"aten.slice", slice, read_all},
-    TargetRule{"aten.slice_scatter", slice_scatter, read_all},
+    TargetRule{"aten.slice_scatter", slice_scatter, read_slice_scatter},
     TargetRule{"aten.squeeze", squeeze, read_all},
     TargetRule{"aten._to_copy", to, read_all},
     TargetRule{"aten.to", to, read_all},
