@@ -315,6 +315,8 @@ Profile calibrate(const CalibrateOptions& options) {
   p.convolutions = static_cast<std::int64_t>(calls.size());
   p.convolution_table = shadow::conv_table(calls, p.card.name + ", torch " + p.torch + ", cuDNN " + p.cudnn + " | " +
                                                       std::to_string(calls.size()) + " calls");
+  p.extends_built_in = !options.from_nothing &&
+                       shadow::ConvWorkspaces::built_in(p.card.compute_major, static_cast<int>(p.card.sm_count));
   p.index();
   cross_validate(p, calls);
   return p;

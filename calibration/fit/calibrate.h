@@ -15,6 +15,7 @@ namespace headroom {
 struct CalibrateOptions {
   Runner runner;
   std::chrono::seconds budget{120};
+  bool from_nothing = false;                  ///< as if headroom had no table of this kind of card
   std::vector<std::filesystem::path> models;  ///< their convolutions are measured first, and each is run
   Scenario scenario;                          ///< their sizes
   /// Measured convolutions, a line each: what an earlier calibration of this card left is not measured again.

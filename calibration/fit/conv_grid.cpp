@@ -21,14 +21,23 @@ constexpr auto geometries = std::to_array<Geometry>({{3, 1, 1, 1, 14},
                                                      {2, 2, 0, 1, 2},
                                                      {7, 1, 3, 1, 1},
                                                      {4, 4, 0, 1, 1},
+                                                     {4, 1, 0, 1, 1},
+                                                     {5, 2, 2, 1, 1},
+                                                     {8, 8, 0, 1, 1},
+                                                     {3, 1, 4, 4, 1},
+                                                     {3, 1, 0, 1, 1},
                                                      {16, 16, 0, 1, 1},
                                                      {3, 2, 0, 1, 1},
                                                      {3, 1, 2, 2, 1}});
 constexpr auto channels =
     std::to_array<int>({8,   16,  24,  32,  48,  64,  80,  96,  112, 128, 144, 160,  192,  224,  256,
                         288, 320, 384, 448, 480, 512, 576, 640, 768, 832, 960, 1024, 1280, 1536, 2048});
-constexpr auto maps = std::to_array<int>({4, 7, 8, 14, 16, 28, 32, 56, 64, 112, 128, 224, 256});
-constexpr auto batches = std::to_array<int>({1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128});
+constexpr auto maps = std::to_array<int>(
+    {1, 2, 4, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384});
+constexpr auto batches =
+    std::to_array<int>({1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 112, 128, 192, 256});
+/// Images, masks and classes: what a network's last convolution makes, or, transposed, reads.
+constexpr auto heads = std::to_array<int>({1, 2, 3, 3, 4, 10, 19, 20, 21, 80, 91, 100, 150});
 /// Bytes of the largest operand: beyond them cuDNN might take another kernel for want of memory.
 constexpr double largest_operand = 1'300'000'000;
 /// Beyond this many operations the time is better spent on others.
@@ -61,12 +70,23 @@ ConvProbe random_probe(std::mt19937& r) {
   p.dilation = {g.dilation, g.dilation};
   const int c = one_of(r, channels);
   p.in_channels = p.out_channels = c;
-  if (g.kernel > 1 && chance(r, 15))
-    p.in_channels = 3;  // a stem
-  else if (chance(r, 60))
-    p.out_channels =
-        g.kernel == 1 && chance(r, 50) ? (chance(r, 50) ? 4 * c : std::max(c / 4, 8)) : one_of(r, channels);
-  if (g.kernel > 1 && p.in_channels == p.out_channels && c % 32 == 0 && chance(r, 6)) p.groups = 32;
+  const auto kind = below(r, 100);
+  if (g.kernel > 1 && kind < 14) {
+    p.in_channels = chance(r, 70) ? 3 : one_of(r, heads);  // a stem
+  } else if (kind < 22) {
+    p.out_channels = one_of(r, heads);
+  } else if (kind < 40) {
+    p.out_channels = 2 * c;
+  } else if (kind < 52) {
+    p.in_channels = 2 * c;  // joined
+  } else if (g.kernel == 1 && kind < 78) {
+    p.out_channels = chance(r, 50) ? 4 * c : std::max(c / 4, 8);
+  } else if (kind < 66) {
+    p.out_channels = one_of(r, channels);
+  } else if (kind < 72) {
+    p.in_channels = one_of(r, channels) + c;
+  }
+  if (g.kernel > 1 && p.in_channels == p.out_channels && c % 32 == 0 && chance(r, 12)) p.groups = 32;
   const int side = one_of(r, maps);
   p.input = {side, side};
   p.batch = one_of(r, batches);

@@ -241,6 +241,8 @@ constexpr auto table = std::to_array<Flag>({
      [](Options& o, V v) { o.time_limit = positive("time-limit", v); }},
     {"budget", "120s", "Measurement", "How long calibration may take; default: 120s", on_calibrate,
      [](Options& o, V v) { o.seconds = duration("budget", v); }},
+    {"from-nothing", "", "Measurement", "Without the convolutions that headroom knows of cards like this one", on_calibrate,
+     [](Options& o, V) { o.from_nothing = true; }},
     {"events", "FILE", "Measurement", "The last step's allocs and frees, estimated and measured, as JSON", on_verify,
      [](Options& o, V v) { o.events = v; }},
     {"max-batch", "", "Measurement", "The largest batch that runs, beside the predicted one", on_verify,

@@ -41,6 +41,7 @@ struct Options {
   std::string suite;                     ///< verify --suite
   std::int64_t time_limit = 600;         ///< verify, calibrate --time-limit, seconds
   std::int64_t seconds = 120;            ///< calibrate --budget
+  bool from_nothing = false;             ///< calibrate --from-nothing
   std::string events;                    ///< verify --events
   std::optional<double> max_recompute;   ///< checkpoint --max-recompute, as a share
   bool by_cuts = false;                  ///< checkpoint --by cuts

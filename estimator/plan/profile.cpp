@@ -57,6 +57,7 @@ std::shared_ptr<const Profile> parse(const std::string& text) {
   p->cublaslt_workspace = bytes_at(f, "cublaslt_workspace_bytes");
   const Json& c = j.at("convolutions");
   c.at("measured").get_to(p->convolutions);
+  p->extends_built_in = c.value("extends_built_in", false);
   p->forward = cross_validation_of(c.at("forward"));
   p->input_gradient = cross_validation_of(c.at("input_gradient"));
   p->weight_gradient = cross_validation_of(c.at("weight_gradient"));
@@ -75,7 +76,10 @@ std::shared_ptr<const Profile> parse(const std::string& text) {
 }  // namespace
 
 void Profile::index() {
-  if (convolutions > 0) workspaces_ = std::make_shared<const shadow::ConvWorkspaces>(convolution_table);
+  if (convolutions == 0) return;
+  const auto* built_in = shadow::ConvWorkspaces::built_in(card.compute_major, static_cast<int>(card.sm_count));
+  workspaces_ =
+      std::make_shared<const shadow::ConvWorkspaces>(convolution_table, extends_built_in ? built_in : nullptr);
 }
 
 std::string profile_text(const Profile& p) {
@@ -106,6 +110,7 @@ std::string profile_text(const Profile& p) {
   Json table = Json::array();
   for (const auto line : split(trim(p.convolution_table), '\n')) table.push_back(std::string(line));
   j["convolutions"] = {{"measured", p.convolutions},
+                       {"extends_built_in", p.extends_built_in},
                        {"forward", json_of(p.forward)},
                        {"input_gradient", json_of(p.input_gradient)},
                        {"weight_gradient", json_of(p.weight_gradient)},

@@ -37,6 +37,7 @@ struct Profile {
   CrossValidation forward, input_gradient, weight_gradient;
   std::vector<Run> runs;
   std::string convolution_table;  ///< as scripts/conv-table describes it
+  bool extends_built_in = false;  ///< other calls are those of headroom's own table of such a card
 
   /// Of `convolution_table`; null when no convolution was measured.
   const shadow::ConvWorkspaces* workspaces() const { return workspaces_.get(); }

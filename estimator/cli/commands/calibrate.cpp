@@ -15,6 +15,7 @@ int run_calibrate(const Options& o) {
   CalibrateOptions c{.runner = find_runner(o.runner)};
   c.runner.limit = std::chrono::seconds(o.time_limit);
   c.budget = std::chrono::seconds(o.seconds);
+  c.from_nothing = o.from_nothing;
   c.models.assign(o.files.begin(), o.files.end());
   c.scenario = o.scenario;
   c.kept = o.output + ".measured";

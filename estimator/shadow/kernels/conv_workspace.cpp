@@ -308,12 +308,13 @@ ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const 
   Found& found = it->second;
   if (is_new) {
     found.measured = look_up(s);
-    if (!is_complete(found.measured)) {
+    if (!others_ && !is_complete(found.measured)) {
       found.nearest = in_other_half_type(s);
       if (!is_complete(found.nearest)) found.nearest = nearest(s);
     }
   }
   const bool measured = found.measured.block && !found.measured[call].unknown;
+  if (!measured && others_) return others_->find(s, call);
   const Place& place = measured ? found.measured : found.nearest;
   if (!place.block) return {operands_of(s, 1).total() + Bytes(16), false};
   const Amount& a = place[call];
@@ -332,7 +333,7 @@ ConvWorkspace ConvWorkspaces::find(const ConvShape& shape, ConvCall call) const 
 void use_conv_workspace(Shadow& m, const ConvShape& shape, ConvCall call) {
   const DeviceFacts& device = m.device();
   const ConvWorkspaces& table = device.convolutions ? *device.convolutions : ConvWorkspaces::h200();
-  const bool this_card = device.convolutions || (device.compute_major == 9 && device.sm_count == 132);
+  const bool this_card = device.convolutions || ConvWorkspaces::built_in(device.compute_major, device.sm_count);
   const ConvWorkspace w = table.find(shape, call);
   if (!w.measured || !this_card) m.note_workspace(operands_of(shape, 1).total());
   if (w.bytes > Bytes(0)) m.workspace(w.bytes);

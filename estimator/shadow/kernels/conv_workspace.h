@@ -50,8 +50,10 @@ struct ConvWorkspace {
 /// its geometry and dtype is first asked for.
 class ConvWorkspaces {
  public:
-  /// `table` must outlive this; its format is described in scripts/conv-table.
-  explicit ConvWorkspaces(std::string_view table) : text_(table) {}
+  /// `table` must outlive this; its format is described in scripts/conv-table. What it has not measured is asked of
+  /// `others`, where given: measured on a card of the same kind.
+  explicit ConvWorkspaces(std::string_view table, const ConvWorkspaces* others = nullptr)
+      : text_(table), others_(others) {}
 
   /// Throws Error when the table is malformed where it is read.
   ConvWorkspace find(const ConvShape& shape, ConvCall call) const;
@@ -60,6 +62,10 @@ class ConvWorkspaces {
   std::vector<ConvShape> asked() const;
 
   static const ConvWorkspaces& h200();
+  /// The table that was measured on such a card; null: none was.
+  static const ConvWorkspaces* built_in(int compute_major, int sm_count) {
+    return compute_major == 9 && sm_count == 132 ? &h200() : nullptr;
+  }
 
  private:
   /// So many times the operands, and so many bytes more.
@@ -118,6 +124,7 @@ class ConvWorkspaces {
   Place nearest(const ConvShape& s) const;
 
   std::string_view text_;
+  const ConvWorkspaces* others_ = nullptr;
   mutable std::mutex mutex_;
   mutable std::deque<Block> blocks_;
   mutable std::unordered_map<ConvShape, Found, Hash> answers_;
