@@ -72,7 +72,7 @@ class TorchMachine final : public Machine {
 
   void call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs,
             const Site& site) override {
-    if (op == "aten::_cudnn_rnn_flatten_weight" && !device_.is_cuda()) return;
+    if (op == "aten::_cudnn_rnn_flatten_weight" && !device_.is_cuda()) return;  // flatten_parameters() needs cuDNN
     const Report::Place before = report_.place;
     report_.place.op = op;
     report_.place.site = site.text;

@@ -24,6 +24,7 @@ struct FxGroup {
 
 class Origins {
  public:
+  /// `read_text`: as in RecoverOptions; without it there are no fx groups.
   Origins(const GraphView& graph, bool read_text);
   Origins(const Origins&) = delete;
   Origins& operator=(const Origins&) = delete;

@@ -88,7 +88,10 @@ ValueId Recovery::replaced(ValueId v) const {
 
 void Recovery::restore_dropout(ValueId after, std::string name, int outer_frames) {
   restored_.try_emplace(graph.resolve(after), std::move(name), outer_frames);
-  restores_dropouts_ = true;
+}
+
+bool Recovery::restores_dropouts() const {
+  return std::any_of(restored_.begin(), restored_.end(), [](const auto& lost) { return !lost.second.contiguous; });
 }
 
 void Recovery::restore_contiguous(ValueId after, std::string name) {

@@ -73,7 +73,7 @@ class Recovery {
   ValueId replaced(ValueId v) const;
   void restore_dropout(ValueId after, std::string name, int outer_frames);
   void restore_contiguous(ValueId after, std::string name);
-  bool restores_dropouts() const { return restores_dropouts_; }
+  bool restores_dropouts() const;
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {
     overrides_[{reader, graph.resolve(v)}] = std::move(make);
@@ -191,7 +191,6 @@ class Recovery {
   std::set<std::pair<NodeIndex, ValueId>> overridden_;
   std::unordered_map<ValueId, ValueId> replaced_;
   std::unordered_map<ValueId, RestoredCall> restored_;
-  bool restores_dropouts_ = false;
   std::unordered_map<std::string, SlotId> named_slots_;
   std::vector<bool> owned_;
   std::vector<bool> live_;

@@ -8,6 +8,7 @@
 #include "estimator/recover/batch_norm.h"
 #include "estimator/recover/casts.h"
 #include "estimator/recover/convolution.h"
+#include "estimator/recover/dropout_families.h"
 #include "estimator/recover/folded_weight.h"
 #include "estimator/recover/fx_call.h"
 #include "estimator/recover/modules/t5.h"
@@ -16,101 +17,6 @@
 namespace headroom::recovery {
 
 namespace {
-
-/// Families of transformers whose configurations have no dropout between layers by default (transformers 5.17).
-constexpr std::array families_without_dropout = std::to_array<std::string_view>({"albert",
-                                                                                 "audio_spectrogram_transformer",
-                                                                                 "bark",
-                                                                                 "beit",
-                                                                                 "blip",
-                                                                                 "bloom",
-                                                                                 "blt",
-                                                                                 "chameleon",
-                                                                                 "codegen",
-                                                                                 "cpmant",
-                                                                                 "d_fine",
-                                                                                 "dbrx",
-                                                                                 "deit",
-                                                                                 "dinat",
-                                                                                 "dinov2",
-                                                                                 "dinov2_with_registers",
-                                                                                 "doge",
-                                                                                 "dpt",
-                                                                                 "eomt",
-                                                                                 "falcon",
-                                                                                 "flava",
-                                                                                 "focalnet",
-                                                                                 "glpn",
-                                                                                 "gpt_neo",
-                                                                                 "gpt_neox",
-                                                                                 "gpt_neox_japanese",
-                                                                                 "gptj",
-                                                                                 "groupvit",
-                                                                                 "idefics",
-                                                                                 "ijepa",
-                                                                                 "internvl",
-                                                                                 "janus",
-                                                                                 "llama4",
-                                                                                 "lw_detr",
-                                                                                 "mask2former",
-                                                                                 "mgp_str",
-                                                                                 "mllama",
-                                                                                 "mobilebert",
-                                                                                 "modernbert",
-                                                                                 "modernbert_decoder",
-                                                                                 "mpt",
-                                                                                 "nemotron_h",
-                                                                                 "nomic_bert",
-                                                                                 "omdet_turbo",
-                                                                                 "patchtst",
-                                                                                 "persimmon",
-                                                                                 "phi",
-                                                                                 "phi3",
-                                                                                 "phi4_multimodal",
-                                                                                 "pixio",
-                                                                                 "pvt",
-                                                                                 "pvt_v2",
-                                                                                 "qwen2_audio",
-                                                                                 "rembert",
-                                                                                 "rt_detr",
-                                                                                 "rt_detr_v2",
-                                                                                 "segformer",
-                                                                                 "seggpt",
-                                                                                 "stablelm",
-                                                                                 "starcoder2",
-                                                                                 "swiftformer",
-                                                                                 "swin",
-                                                                                 "swin2sr",
-                                                                                 "swinv2",
-                                                                                 "t5gemma",
-                                                                                 "timesformer",
-                                                                                 "videomae",
-                                                                                 "vilt",
-                                                                                 "vit",
-                                                                                 "vit_mae",
-                                                                                 "vit_msn",
-                                                                                 "vitdet",
-                                                                                 "vitpose_backbone",
-                                                                                 "vivit",
-                                                                                 "voxtral",
-                                                                                 "whisper",
-                                                                                 "x_clip",
-                                                                                 "yolos"});
-static_assert(std::is_sorted(families_without_dropout.begin(), families_without_dropout.end()));
-
-/// Dropout whose probability is zero in these families: a `clone` there is the identity.
-bool has_no_dropout(std::string_view classes) {
-  constexpr std::string_view package = "transformers.models.";
-  if (const std::size_t at = classes.find(package); at != std::string_view::npos) {
-    const std::string_view rest = classes.substr(at + package.size());
-    if (std::binary_search(families_without_dropout.begin(), families_without_dropout.end(),
-                           rest.substr(0, rest.find('.'))))
-      return true;
-  }
-  return classes.find("torchvision.models.vision_transformer") != std::string_view::npos ||
-         classes.find("torchvision.models.swin") != std::string_view::npos ||
-         classes.find("diffusers.") != std::string_view::npos || classes.find("timm.") != std::string_view::npos;
-}
 
 bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"); }
 

@@ -26,19 +26,17 @@ struct Member {
   std::string_view first_child;  ///< the module inside it that is called first; "" for a layer
 };
 
-/// The members that are blocks: all of them, where they are of one class, or made alike where no class is known; else
-/// the largest group that is made alike, of named parts (between blocks stand stems, downsampling layers, containers).
+/// The members that are blocks, which have modules inside: all of them, where they are of one class, or made alike
+/// where no class is known; else the largest group that is made alike, of named parts (between blocks stand stems,
+/// downsampling layers, containers).
 std::vector<std::string> repeated(const std::vector<Member>& members) {
   const auto alike = [&](const Member& m) {
-    return m.class_name == members[0].class_name &&
-           (!m.class_name.empty() || (m.first_child == members[0].first_child && !m.first_child.empty()));
+    return m.class_name == members[0].class_name && (!m.class_name.empty() || m.first_child == members[0].first_child);
   };
-  const std::string_view name = members[0].class_name;
   std::map<std::string_view, std::vector<std::string>> groups;
   if (std::all_of(members.begin(), members.end(), alike)) {
-    // The projections inside a block are no blocks.
-    if (!name.ends_with("Linear") && name.find("Conv2d") == std::string_view::npos)
-      for (const Member& m : members) groups[""].push_back(m.path);
+    for (const Member& m : members)
+      if (!m.first_child.empty()) groups[""].push_back(m.path);
   } else {
     for (const Member& m : members)
       if (!m.first_child.empty() && !parse_int(m.first_child)) groups[m.first_child].push_back(m.path);

@@ -8,15 +8,14 @@ Four runs of a zoo model at the zoo's own flags: none, every block, and two plan
 no more than half of what every block does, in whole modules and in any stretch of a forward. Time: the fastest of the
 steps after the second, forward and backward, nothing else on the card. Overhead predicted: the plan's recomputed share.
 """
-import argparse
 import json
-import lzma
 import pathlib
 import subprocess
 import tempfile
 import time
 
-ZOO = pathlib.Path(__file__).resolve().parents[2] / "models" / "zoo"
+from zoo import ZOO, commands_of, error, rows_of, summary
+
 MODELS = ["gpt2", "bert_small", "vit_16", "resnet50", "llama_small", "unet", "mobilenet_v2", "swin_small", "convnext_tiny"]
 
 
@@ -75,17 +74,11 @@ def run(options):
                 print(row["model"], row["plan"], row.get("outcome"), row.get("message", "")[:100], flush=True)
 
 
-def error(row, figure):
-    return row["estimated"][figure] / row["measured"][figure] - 1
-
-
 def table(options):
-    opened = lzma.open if options.result.endswith(".xz") else open
-    rows = [json.loads(line) for line in opened(options.result, "rt")]
+    rows = rows_of(options.result)
     ran = [r for r in rows if r.get("outcome") == "completed"]
     for figure in ("allocated_bytes", "reserved_bytes"):
-        errors = sorted(abs(error(r, figure)) for r in ran)
-        print(f"{figure.split('_')[0]}: median {errors[len(errors) // 2]:.4%}, max {errors[-1]:.3%}, exact {errors.count(0)} of {len(errors)}\n")
+        print(f"{figure.split('_')[0]}: {summary([error(r, figure) for r in ran])}\n")
     print("| model | placement | allocated, MiB | error | reserved, error | step without optimizer, ms | overhead | predicted |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for r in rows:
@@ -99,15 +92,7 @@ def table(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    running = commands.add_parser("run")
-    for name in ("headroom", "runner", "result"):
-        running.add_argument(name)
-    running.add_argument("--seconds", type=int, default=300)
-    running.add_argument("--only", action="append")
-    commands.add_parser("table").add_argument("result")
-    options = parser.parse_args()
+    options = commands_of(__doc__, 300)[0].parse_args()
     {"run": run, "table": table}[options.command](options)
 
 

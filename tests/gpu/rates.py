@@ -27,13 +27,13 @@ def seconds(call, repeats=20):
     return best
 
 
-def both(make, flops):
-    """Rates of forward and of backward (twice the operations)."""
+def both(make, flops, more=2):
+    """Rates of forward and of backward, which has `more` times the operations."""
     out, leaves = make()
     grad = torch.randn_like(out)
     forward = seconds(make)
     backward = seconds(lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True))
-    return flops / forward, 2 * flops / backward
+    return flops / forward, more * flops / backward
 
 
 def linear(rows, width, out, dtype):
@@ -49,12 +49,8 @@ def conv(batch, channels, out, side, kernel, dtype, groups=1):
 
 def attention(batch, heads, length, width, dtype, causal):
     q, k, v = (torch.randn(batch, heads, length, width, device="cuda", dtype=dtype, requires_grad=True) for _ in range(3))
-    flops = 4 * batch * heads * length * length * width
-    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    grad = torch.randn_like(out)
-    forward = seconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
-    backward = seconds(lambda: torch.autograd.grad(out, (q, k, v), grad, retain_graph=True))
-    return flops / forward, 2.5 * flops / backward
+    return both(lambda: (F.scaled_dot_product_attention(q, k, v, is_causal=causal), (q, k, v)),
+                4 * batch * heads * length * length * width, 2.5)
 
 
 def moved(call, bytes_moved):

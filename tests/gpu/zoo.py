@@ -161,17 +161,23 @@ def estimate(options):
             print(f"{'convolutional' if convolutional else 'other'} networks, {figure.split('_')[0]}: {summary(errors)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def commands_of(description, seconds):
+    """Parser, its commands and the one that runs: `run HEADROOM RUNNER RESULT` and `table RESULT`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")
     for name in ("headroom", "runner", "result"):
         running.add_argument(name)
-    running.add_argument("--jobs", type=int, default=8)
-    running.add_argument("--seconds", type=int, default=330)
+    running.add_argument("--seconds", type=int, default=seconds)
     running.add_argument("--only", action="append")
-    running.add_argument("--with", dest="more", default="", help="more flags for every run")
     commands.add_parser("table").add_argument("result")
+    return parser, commands, running
+
+
+def main():
+    parser, commands, running = commands_of(__doc__, 330)
+    running.add_argument("--jobs", type=int, default=8)
+    running.add_argument("--with", dest="more", default="", help="more flags for every run")
     again = commands.add_parser("estimate")
     for name in ("headroom", "result"):
         again.add_argument(name)

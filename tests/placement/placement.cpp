@@ -115,6 +115,32 @@ TEST_CASE("the front is that of every segmentation simulated: chains, skips, dia
   MESSAGE(compared << " segmentations simulated");
 }
 
+TEST_CASE(
+    "a rerun stops at its last save: before the kernel of what saves its inputs, after that of what saves its result") {
+  std::size_t before = 0, after = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const Question q(generated_program(seed, 7));
+    const StepProfile profile = step_profile(q.programs, q.scenario);
+    const Program& program = *q.programs.order[0];
+    for (std::size_t c = 0; c < program.calls.size(); ++c) {
+      const std::string_view op = program.name_of(program.calls[c].op);
+      CAPTURE(op);
+      const StepProfile::Call& call = profile.call[c];
+      if (call.node == profile.call[c + 1].node) continue;  // nothing before it needs a gradient: it saves nothing
+      const bool inputs = op == "aten::linear" || op == "aten::gelu" || op == "aten::mul.Tensor";
+      const bool results = op == "aten::relu" || op == "aten::sigmoid" || op == "aten::dropout";
+      if (inputs || results) CHECK(call.work > 0);
+      if (inputs) CHECK(call.work_as_last == 0);
+      if (results) CHECK(call.work_as_last == call.work);
+      before += inputs;
+      after += results;
+    }
+  }
+  CHECK(before > 20);
+  CHECK(after > 20);
+}
+
 TEST_CASE("the same with autocast, accumulation, frozen parts, other optimizers and losses") {
   for (std::uint32_t seed = 1000; seed < 1000 + variants; ++seed) {
     CAPTURE(seed);

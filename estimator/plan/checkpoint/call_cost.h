@@ -55,5 +55,7 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
 /// hold as far as its speeds stand in the same relation.
 std::int64_t forward_work(const CallCost& c);
 std::int64_t backward_work(const CallCost& c);
+/// Of a segment's rerun besides its calls: it takes a launch at least, also when it stops before its first kernel.
+inline constexpr std::int64_t rerun_work = 6'500'000;
 
 }  // namespace headroom

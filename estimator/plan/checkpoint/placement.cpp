@@ -185,7 +185,7 @@ class Walker {
       if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + most_at_stop);
       Part part{.end = c + 1, .forward = forward, .held = dead};
       part.backward = backward + before_bytes_;
-      part.work = work_before_[stop] - work_before_[begin] + p_.call[stop].work_as_last;
+      part.work = rerun_work + work_before_[stop] - work_before_[begin] + p_.call[stop].work_as_last;
       part.shared = alive_at(c + 1, held);
       found(std::move(part));
     }
@@ -452,7 +452,7 @@ std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRang
     while (stop > r.begin && !saves(stop - 1)) --stop;
     if (stop == r.begin) continue;
     for (std::size_t c = r.begin; c + 1 < stop; ++c) work += p.call[c].work;
-    work += p.call[stop - 1].work_as_last;
+    work += rerun_work + p.call[stop - 1].work_as_last;
   }
   return work;
 }

@@ -169,7 +169,9 @@ class Planner {
     const auto each = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(blocks.size()))));
     std::vector<SegmentRange> segments;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      if (i % each == 0 || blocks[i].begin != blocks[i - 1].end)
+      // Only modules of one list can be wrapped as one.
+      if (i % each == 0 || blocks[i].begin != blocks[i - 1].end ||
+          !one_list(modules_->of(segments.back().begin, blocks[i].end)))
         segments.push_back({.begin = blocks[i].begin, .end = blocks[i].end});
       else
         segments.back().end = blocks[i].end;

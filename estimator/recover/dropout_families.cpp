@@ -1,0 +1,38 @@
+#include "estimator/recover/dropout_families.h"
+
+#include <algorithm>
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Families of transformers whose configurations have no dropout between layers by default (transformers 5.17).
+// clang-format off
+constexpr std::string_view families[] = {
+    "albert", "audio_spectrogram_transformer", "bark", "beit", "blip", "bloom", "blt", "chameleon", "codegen",
+    "cpmant", "d_fine", "dbrx", "deit", "dinat", "dinov2", "dinov2_with_registers", "doge", "dpt", "eomt", "falcon",
+    "flava", "focalnet", "glpn", "gpt_neo", "gpt_neox", "gpt_neox_japanese", "gptj", "groupvit", "idefics", "ijepa",
+    "internvl", "janus", "llama4", "lw_detr", "mask2former", "mgp_str", "mllama", "mobilebert", "modernbert",
+    "modernbert_decoder", "mpt", "nemotron_h", "nomic_bert", "omdet_turbo", "patchtst", "persimmon", "phi", "phi3",
+    "phi4_multimodal", "pixio", "pvt", "pvt_v2", "qwen2_audio", "rembert", "rt_detr", "rt_detr_v2", "segformer",
+    "seggpt", "stablelm", "starcoder2", "swiftformer", "swin", "swin2sr", "swinv2", "t5gemma", "timesformer",
+    "videomae", "vilt", "vit", "vit_mae", "vit_msn", "vitdet", "vitpose_backbone", "vivit", "voxtral", "whisper",
+    "x_clip", "yolos"};
+// clang-format on
+static_assert(std::is_sorted(std::begin(families), std::end(families)));
+
+}  // namespace
+
+bool has_no_dropout(std::string_view classes) {
+  constexpr std::string_view package = "transformers.models.";
+  if (const std::size_t at = classes.find(package); at != std::string_view::npos) {
+    const std::string_view rest = classes.substr(at + package.size());
+    if (std::binary_search(std::begin(families), std::end(families), rest.substr(0, rest.find('.')))) return true;
+  }
+  constexpr std::string_view others[] = {"torchvision.models.vision_transformer", "torchvision.models.swin",
+                                         "diffusers.", "timm."};
+  return std::any_of(std::begin(others), std::end(others),
+                     [&](std::string_view name) { return classes.find(name) != std::string_view::npos; });
+}
+
+}  // namespace headroom::recovery

@@ -1,0 +1,12 @@
+// Which libraries' modules have dropouts that do nothing.
+#pragma once
+
+#include <string_view>
+
+namespace headroom::recovery {
+
+/// `classes`: a node's class hierarchy. Its modules drop out with probability zero by default, so that a `clone` where
+/// the export lost a dropout is the identity.
+bool has_no_dropout(std::string_view classes);
+
+}  // namespace headroom::recovery
