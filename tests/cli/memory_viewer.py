@@ -1,5 +1,5 @@
 """The snapshot of an estimate loads with pickle and passes through PyTorch's own viewer, module paths and categories
-with it. Usage: memory_viewer.py PROGRAM ZOO"""
+with it. Usage: memory_viewer.py PROGRAM ZOO [--sanitized]"""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ def snapshot_of(program, zoo, folder, model, flags):
 
 
 def main():
-    program = Program(sys.argv[1])
+    program = Program(sys.argv[1], "--sanitized" in sys.argv)
     with tempfile.TemporaryDirectory() as folder:
         short, long = (snapshot_of(program, sys.argv[2], folder, "gpt2.onnx", ["--batch", "2", "--seq", length])
                        for length in ("48", "96"))
