@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "estimator/base/text.h"
@@ -241,14 +242,24 @@ std::string checkpoint_svg(const CheckpointAnswer& a) {
   std::string line;
   for (const auto& p : a.front) line += fmt::format("{:.1f},{:.1f} ", x(p), y(p));
   out += "<polyline fill=\"none\" stroke=\"#0087ff\" points=\"" + line + "\"/>\n";
-  const auto dot = [&](const SimulatedPlacement& p, const char* colour, bool named) {
+  const auto dot = [&](const SimulatedPlacement& p, const char* colour) {
     out += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"><title>{}: {}, {:.1f} %</title></circle>\n", x(p),
         y(p), colour, p.name, human(p.allocated), p.recomputed * 100);
-    if (named) out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x(p) + 7, y(p) - 5, p.name);
   };
-  for (const auto& p : a.front) dot(p, "#0087ff", false);
-  for (const auto& p : a.baselines) dot(p, "#d75f00", true);
+  for (const auto& p : a.front) dot(p, "#0087ff");
+  constexpr double line_height = 14;
+  std::vector<double> labels;  // names of rules on the right, which may lie close together: one above the other
+  for (const auto& p : a.baselines) {
+    dot(p, "#d75f00");
+    const bool on_the_right = x(p) > (left + right) / 2;
+    double at = y(p) - 5;
+    const auto taken = [&](double other) { return std::abs(other - at) < line_height; };
+    while (on_the_right && std::any_of(labels.begin(), labels.end(), taken)) at -= line_height;
+    if (on_the_right) labels.push_back(at);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x(p) + (on_the_right ? -7 : 7),
+                       at, on_the_right ? "end" : "start", p.name);
+  }
   return out + "</svg>\n";
 }
 
