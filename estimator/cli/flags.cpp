@@ -83,7 +83,7 @@ using V = std::string_view;
 constexpr auto table = std::to_array<Flag>({
     {"max", "batch|seq|DIM", "Search",
      "What is made as large as it fits; default: batch. DIM: resolution, a dimension's name, or several that stay equal: "
-     "H,W. The answer N fits, and of the next N/8 sizes (at least 16, at most 128) none does",
+     "H,W. The answer N fits, and of the next N/8 sizes (at least 16; above 1,024 by samples) none does",
      on_fit,
      [](Options& o, V v) { o.max = v; }},
     {"global-batch", "N", "Search", "The batch of one optimizer step: says how often to accumulate, or on how many cards",

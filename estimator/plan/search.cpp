@@ -6,6 +6,9 @@
 namespace headroom {
 namespace {
 
+/// Of the scan: places that are asked one by one, and of those further up.
+constexpr std::int64_t least_scanned = 16, most_scanned = 1024, samples = 256;
+
 /// Works on places of the lattice: 0 is the first number.
 class Search {
  public:
@@ -54,11 +57,15 @@ class Search {
     return low + static_cast<std::int64_t>(std::min(steps, static_cast<double>(last_ - low) - 1)) + 1;
   }
 
-  /// The highest place with yes in the scan above `found`; `found` when there is none.
+  /// The highest place with yes of those the scan above `found` asks; `found` when there is none.
   std::int64_t scan(std::int64_t found) {
-    const std::int64_t places = std::clamp<std::int64_t>(found / 8, 16, 128);
+    const std::int64_t end = std::min(found + std::max(found / 8, least_scanned), last_);
+    const std::int64_t close = std::min(found + most_scanned, end);
     std::int64_t highest = found;
-    for (std::int64_t p = found + 1; p <= std::min(found + places, last_); ++p)
+    for (std::int64_t p = found + 1; p <= close; ++p)
+      if (yes(p)) highest = p;
+    const std::int64_t stride = (end - close) / samples + 1;
+    for (std::int64_t p = close + stride; p <= end; p += stride)
       if (yes(p)) highest = p;
     return highest;
   }

@@ -27,13 +27,13 @@ struct Largest {
   bool at_end = false;   ///< `max` is the lattice's last number, and it might be more
 };
 
-/// The largest N of the lattice with yes, such that every number of the lattice in the scan above it has no.
+/// The largest N of the lattice with yes, such that every number that the scan above it asks has no.
 ///
 /// A bracket (a yes below a no) is made and narrowed, by the line through what is spare at both ends where it helps and
 /// by halving where it does not, until its ends are neighbours. Yes may return above: memory saws where blocks are
-/// rounded, a library changes its algorithm or a size stops being padded. So the scan asks every number above, one by
-/// one: an eighth of N, at least 16, at most 128 of them. A yes there starts the scan anew. `ask` is called once for
-/// each number.
+/// rounded, a library changes its algorithm, a size stops being padded, or the allocator frees its cache in time. So
+/// the scan asks the numbers above, an eighth of N and at least 16: the first 1,024 one by one, of the rest 256 at even
+/// distances. A yes there starts the scan anew. `ask` is called once for each number.
 Largest search_largest(const Lattice& lattice, const std::function<Probe(std::int64_t)>& ask);
 
 }  // namespace headroom

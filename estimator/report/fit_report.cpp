@@ -90,9 +90,8 @@ class FitGrid {
   void notes(GridDocument& d) const {
     if (!a_.question.max.empty())
       d.notes.push_back(
-          "max: the largest that fits with what the figure can be short by held back; the sizes above it were "
-          "simulated "
-          "too, and none of them fits");
+          "max: the largest that fits with what the figure can be short by held back; sizes up to an "
+          "eighth above it were simulated too, and none of them fits");
     else
       d.notes.push_back("✗ does not fit, with what the figure can be short by held back");
     if (a_.question.global_batch)

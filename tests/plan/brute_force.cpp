@@ -2,6 +2,7 @@
 //
 //   brute_force ZOO          a sample: three models, two cards, three precisions
 //   brute_force ZOO --all    every model of the zoo, five cards, three precisions (half an hour)
+//   brute_force ZOO FILE     that model of the zoo, five cards, three precisions
 //
 // Brute force: the largest batch that fits, of all from 1 to a quarter above the answer and 32 more; where the answer
 // is above 600, of the 300 below it and the 600 above.
@@ -27,12 +28,14 @@ struct ZooModel {
 };
 
 /// The zoo with its flags for one training step, but for the batch.
-std::vector<ZooModel> models_of(const std::string& zoo, bool all) {
+std::vector<ZooModel> models_of(const std::string& zoo, const std::string& chosen) {
   std::vector<ZooModel> out;
   const auto listed = nlohmann::json::parse(std::ifstream(zoo + "/zoo.json"));
   for (const auto& m : listed.at("models")) {
     const std::string file = m.at("file");
-    if (!all && file != "mobilenet_v2.onnx" && file != "gpt2.onnx" && file != "unet.onnx") continue;
+    if (chosen.empty() ? file != "mobilenet_v2.onnx" && file != "gpt2.onnx" && file != "unet.onnx"
+                       : chosen != "--all" && chosen != file)
+      continue;
     std::vector<std::string> words{"estimate", zoo + "/" + file};
     for (const auto& f : m.at("flags")) words.push_back(f);
     Scenario s = cli::parse(words).scenario;
@@ -82,12 +85,12 @@ int compare(const ZooModel& model, const std::vector<Device>& devices) {
 
 int main(int argc, char** argv) {
   using namespace headroom;
-  const bool all = argc > 2 && std::string(argv[2]) == "--all";
+  const std::string chosen = argc > 2 ? argv[2] : "";
   std::vector<Device> devices;
   for (const auto* name : {"rtx2060", "rtx3070", "t4", "rtx4090", "h100"})
-    if (all || devices.size() < 2) devices.push_back(card_named(name).device);
+    if (!chosen.empty() || devices.size() < 2) devices.push_back(card_named(name).device);
   int different = 0;
-  for (const ZooModel& m : models_of(argv[1], all)) different += compare(m, devices);
+  for (const ZooModel& m : models_of(argv[1], chosen)) different += compare(m, devices);
   std::printf("%d differ\n", different);
   return different == 0 ? 0 : 1;
 }
