@@ -2,6 +2,7 @@
 """Exports a PyTorch module to ONNX as headroom reads it best: the program whole, the weights left out."""
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -190,6 +191,21 @@ def export_dynamo(model, inputs, axes, options, _):
     return program.model
 
 
+@contextlib.contextmanager
+def taking_only(model, inputs, names):
+    """The TorchScript exporter makes an input of every default that is a number: logits_to_keep = 0, the index of one
+    position then. Within, the module's forward takes the tensors in `names` and nothing else."""
+    forward, own = model.forward, model.__dict__.get("forward")
+    others = {name: value for name, value in inputs.items() if name not in names}
+    model.forward = lambda *tensors: forward(**dict(zip(names, tensors)), **others)
+    try:
+        yield
+    finally:
+        del model.forward
+        if own:
+            model.forward = own
+
+
 def export_ts(model, inputs, axes, options, scratch):
     import onnx_ir
     import torch
@@ -198,18 +214,18 @@ def export_ts(model, inputs, axes, options, scratch):
     path = os.path.join(scratch, "model.onnx")
     training = torch.onnx.TrainingMode.TRAINING if options.mode == "train" else torch.onnx.TrainingMode.EVAL
     try:
-        torch.onnx.export(
-            model,
-            (),
-            path,
-            kwargs=inputs,
-            input_names=names,
-            dynamic_axes=axes,
-            dynamo=False,
-            opset_version=options.opset or 17,
-            training=training,
-            do_constant_folding=options.optimize,
-        )
+        with taking_only(model, inputs, names):
+            torch.onnx.export(
+                model,
+                tuple(inputs[name] for name in names),
+                path,
+                input_names=names,
+                dynamic_axes=axes,
+                dynamo=False,
+                opset_version=options.opset or 17,
+                training=training,
+                do_constant_folding=options.optimize,
+            )
     except Exception as error:  # a tracer runs the user's code: anything may come out
         reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ExportError(

@@ -37,6 +37,10 @@ class NodeShaper {
 
   // Inputs. All fail with the node's name when what they return is not there.
   bool has(std::size_t i) const { return node_.input(i).valid(); }
+  /// "" when absent.
+  std::string_view name(std::size_t i) const {
+    return has(i) ? graph_.model->name_of(node_.input(i)) : std::string_view{};
+  }
   const ShapedValue& value(std::size_t i) const;
   const ShapedValue& tensor(std::size_t i) const;
   const Dims& dims(std::size_t i) const { return tensor(i).dims; }

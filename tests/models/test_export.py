@@ -58,6 +58,17 @@ def one_row():
 def fixed():
     return Fixed(), (torch.randn(4, 6),), {"x": {0: "batch"}}
 
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(1000, 64), nn.Linear(64, 1000)
+
+    def forward(self, input_ids, mask=None, keep=0):
+        return self.head(self.embedding(input_ids)[:, -keep:])
+
+def kept():
+    return Kept(), {"input_ids": torch.zeros(2, 16, dtype=torch.int64)}
+
 def no_model():
     return 3
 """
@@ -118,6 +129,12 @@ class ExportTest(unittest.TestCase):
                 self.assertFalse((self.path / "weights-left-out.data").exists())
         model = self.export("conv")
         self.assertEqual(len([t for t in model.graph.initializer if t.name.startswith(("norm.", "twin."))]), 8)
+
+    def test_defaults_that_are_numbers_are_no_inputs(self):
+        for exporter in ("dynamo", "ts"):
+            with self.subTest(exporter):
+                model = self.export("kept", "--exporter", exporter)
+                self.assertEqual([value.name for value in model.graph.input], ["input_ids"])
 
     def test_edges_tell_a_tied_weight_that_the_exporter_transposed(self):
         import numpy

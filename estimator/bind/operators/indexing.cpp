@@ -21,8 +21,16 @@ Dims spliced(const Dims& d, std::size_t axis, const Dims& middle) {
   return result;
 }
 
+/// The TorchScript exporter makes an input of a default that is a number. In transformers' language models that one is
+/// 0 and keeps the logits of all positions, not those of position 0.
+bool keeps_all_logits(const NodeShaper& op) {
+  return op.rank(0) == 3 && op.rank(1) == 0 && op.name(1).ends_with("logits_to_keep") &&
+         op.node().integer("axis", 0) == 1;
+}
+
 void gather(const NodeShaper& op) {
   const Dims& d = op.dims(0);
+  if (keeps_all_logits(op)) return op.same_shape(0, 0);
   op.require(!d.empty(), "the data is a scalar");
   const std::size_t axis = op.axis(op.node().integer("axis", 0), d.size());
   const Integers* indices = op.integers(1);

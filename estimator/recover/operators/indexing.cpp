@@ -24,6 +24,7 @@ bool is_embedding(Recovery& r) {
 
 void gather(Recovery& r) {
   const Dims& data = r.dims(r.in(0));
+  if (r.out_dims() == data && r.dims(r.in(1)).empty()) return r.alias(r.out(), r.in(0));  // keeps_all_logits
   std::int64_t axis = r.onnx().integer("axis", 0);
   if (axis < 0) axis += static_cast<std::int64_t>(data.size());
   const Arg index = r.operand(1);
