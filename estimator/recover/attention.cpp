@@ -18,6 +18,15 @@ bool is_comparison(std::string_view op) {
 /// Bytes of a mask [B, 1, S, S] of `v`'s shape, as bool and as float.
 Bytes mask_bytes(const GraphView& graph, ValueId v) { return Bytes(checked_mul(graph.value(v).count(), 5)); }
 
+/// n of `positions - n`.
+std::optional<std::int64_t> subtracted(const GraphView& graph, ValueId v) {
+  const NodeIndex n = graph.producer(v);
+  if (!graph.is(n, "Sub") && !graph.is(n, "Add")) return std::nullopt;
+  const auto number = graph.number(graph.input(n, 1));
+  if (!number) return std::nullopt;
+  return static_cast<std::int64_t>(std::abs(*number));
+}
+
 }  // namespace
 
 MaskOrigin mask_origin(const GraphView& graph, ValueId mask) {
@@ -43,6 +52,7 @@ MaskOrigin mask_origin(const GraphView& graph, ValueId mask) {
         origin.causal = true;
       } else if (positions && op == "Greater") {
         origin.window = true;
+        if (!origin.reach) origin.reach = subtracted(graph, graph.input(n, 1));
       } else {
         origin.comparison = true;
       }
@@ -110,6 +120,11 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     return out;
   }
   if (origin.activation || origin.distances) {
+    out.mask = g.resolve(mask);
+    return out;
+  }
+  // transformers leaves a causal mask to the kernel only where its window is longer than the sequence.
+  if (origin.causal && origin.window && origin.reach && !g.dims(mask).empty() && g.dims(mask).back() >= *origin.reach) {
     out.mask = g.resolve(mask);
     return out;
   }

@@ -2,6 +2,7 @@
 // (transformers drops causal masks when it does not trace), and repeated keys mean enable_gqa.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace headroom::recovery {
 
 /// What a mask is made of, walked back through the graph.
 struct MaskOrigin {
-  bool learned = false;     ///< a floating-point parameter of rank two or more
-  bool causal = false;      ///< a comparison of two ranges of positions, or a triangle
-  bool window = false;      ///< `>` of two ranges of positions
-  bool comparison = false;  ///< another comparison of two tensors, or a constant tensor of a shape
-  bool activation = false;  ///< results of layers
+  bool learned = false;               ///< a floating-point parameter of rank two or more
+  bool causal = false;                ///< a comparison of two ranges of positions, or a triangle
+  bool window = false;                ///< `>` of two ranges of positions
+  std::optional<std::int64_t> reach;  ///< of the window: how far back a query sees
+  bool comparison = false;            ///< another comparison of two tensors, or a constant tensor of a shape
+  bool activation = false;            ///< results of layers
   bool constant_fill = false;
   bool distances = false;       ///< a product of two tensors of positions and slopes (ALiBi): a bias, whatever masks it
   std::vector<ValueId> inputs;  ///< graph inputs

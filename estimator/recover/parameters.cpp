@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace headroom::recovery {
 
@@ -90,7 +91,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   p.buffer = !is_float(p.dtype) || is_buffer_name(p.name) || !init;
   // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each
   // product.
-  if (anonymous && origins_.has_text()) p.buffer = true;
+  if (origins_.has_text() && (anonymous || is_named_buffer(v))) p.buffer = true;
   p.trainable = !p.buffer;
   // Folding lists its new weights last: their place is where they are used.
   e.initializer = init && !is_anonymous(p.name) ? place_.at(v) : -1;
@@ -158,6 +159,18 @@ ValueId ParameterTable::initializer_named(std::string_view reference) const {
   index_names();
   const auto it = mangled_.find(mangled(reference.substr(2)));
   return it == mangled_.end() ? ValueId{} : it->second;
+}
+
+bool ParameterTable::is_named_buffer(ValueId v) {
+  const auto look = [this](const FxArg& a, auto&& self) -> void {
+    if (a.is_reference() && a.text.starts_with("b_"))
+      if (const ValueId named = initializer_named(a.text); named.valid()) named_buffers_.insert(named);
+    for (const FxArg& item : a.items) self(item, self);
+  };
+  if (!std::exchange(texts_searched_, true))
+    for (const FxGroup& group : origins_.groups())
+      for (const FxArg& a : group.fx.args) look(a, look);
+  return named_buffers_.contains(v);
 }
 
 SlotId ParameterTable::named(std::string_view reference, std::string_view path, const Dims& dims, DType dtype) {

@@ -4,9 +4,11 @@
 #include "estimator/recover/finish.h"
 #include "estimator/recover/in_place.h"
 #include "estimator/recover/lifetimes.h"
+#include "estimator/recover/modules/bloom.h"
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
 #include "estimator/recover/modules/stochastic_depth.h"
+#include "estimator/recover/modules/weight_norm.h"
 #include "estimator/recover/patterns/patterns.h"
 #include "estimator/recover/recovery.h"
 #include "estimator/recover/removed_dropouts.h"
@@ -41,6 +43,8 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_noise_in_eval(r);
   plan_casts(r);
   plan_rms_norms(r);
+  plan_weight_norms(r);
+  plan_bloom_gelus(r);
   plan_rotary(r);
   r.run();
   remove_dead_calls(r);

@@ -407,7 +407,8 @@ void squeeze(Recovery& r, const FxCall& c) {
     const FxArg* x = g && g->fx.target.starts_with("aten.select") ? g->fx.arg(0) : nullptr;
     selects += x && x->is_reference() && x->text.starts_with("clone");
   }
-  if (selects != 3) return (void)r.emit(op, c.all_args(r), c.result());
+  if ((selects != 2 && selects != 3) || r.dims(c.result())[0] != selects)
+    return (void)r.emit(op, c.all_args(r), c.result());
   const SlotId view = r.call(op, c.all_args(r), std::string(r.graph.name(c.result())) + ".view");
   r.emit("aten::contiguous", {view}, c.result());
 }

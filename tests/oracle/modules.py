@@ -170,3 +170,59 @@ class Pyramid(nn.Module):
 
 def pyramid():
     return Pyramid(), {"x": torch.randn(2, 3, 32, 32)}
+
+
+class Standardised(nn.Module):
+    """batch_norm without statistics (weight standardisation), var, std, max over an axis, 1 / x."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        w = self.first.weight
+        w = F.batch_norm(w.reshape(1, 8, -1), None, None, training=True, momentum=0.0).reshape_as(w)
+        x = F.conv2d(x, w, self.first.bias, padding=1)
+        w = self.second.weight
+        w = (w - w.mean((1, 2, 3), keepdim=True)) / (w.std((1, 2, 3), keepdim=True) + 1e-5)
+        x = F.conv2d(x, w, self.second.bias, padding=1).flatten(2)
+        return x.max(2)[0] * (1 / (x.var(2) + 1))
+
+
+def standardised():
+    return Standardised(), {"x": torch.randn(2, 3, 8, 8)}
+
+
+class Directed(nn.Module):
+    """weight_norm in both forms; clamped integers index a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.utils.parametrizations.weight_norm(nn.Conv1d(4, 8, 3, padding=1))
+        self.second = nn.utils.weight_norm(nn.Linear(8, 8))
+        self.distances = nn.Embedding(9, 1)
+
+    def forward(self, x):
+        at = torch.arange(x.shape[2], device=x.device)
+        bias = self.distances((at[None] - at[:, None]).clamp(-4, 4) + 4).squeeze(2)
+        y = self.second(self.first(x).transpose(1, 2))
+        return (y @ y.transpose(1, 2) + bias).softmax(2) @ y
+
+
+def directed():
+    return Directed(), {"x": torch.randn(2, 4, 16)}, {"x": {0: "batch"}}
+
+
+class Crossed(nn.Module):
+    """nn.MultiheadAttention whose keys are not its queries."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(32, 4, batch_first=True)
+
+    def forward(self, x, memory):
+        return self.attention(x, memory, memory, need_weights=False)[0]
+
+
+def crossed():
+    return Crossed(), {"x": torch.randn(2, 6, 32), "memory": torch.randn(2, 10, 32)}, {"x": {0: "b"}, "memory": {0: "b"}}

@@ -44,12 +44,14 @@ void softsign(Recovery& r) {
 }
 
 void prelu(Recovery& r) {
-  // The exporter unsqueezes the [C] parameter to broadcast it.
+  // The exporter unsqueezes the [C] parameter to broadcast it; an inference export stores it so.
   ValueId weight = r.in(1);
   for (NodeIndex p = r.graph.producer(weight); r.graph.is(p, "Unsqueeze") || r.graph.is(p, "Reshape");
        p = r.graph.producer(weight))
     weight = r.graph.input(p, 0);
-  r.emit("aten::prelu", {r.tensor(0), r.tensor(weight)});
+  const SlotId slopes =
+      r.graph.is_weight(weight) ? r.parameters.vector(weight, r.graph.value(weight).count()) : r.tensor(weight);
+  r.emit("aten::prelu", {r.tensor(0), slopes});
 }
 
 std::int64_t softmax_axis(Recovery& r) { return r.onnx().integer("axis", r.graph.model().opset() >= 13 ? -1 : 1); }
@@ -62,17 +64,18 @@ void dropout(Recovery& r) {
   r.emit("aten::dropout", {r.tensor(0), p, r.options.training});
 }
 
+/// A bound as Python has it: a float one would make integers floats.
+Arg bound(const Recovery& r, std::size_t i) {
+  const auto number = r.has(i) ? r.graph.number(r.in(i)) : std::nullopt;
+  if (!number) return None{};
+  return is_integer(r.dtype(r.in(0))) ? Arg(static_cast<std::int64_t>(*number)) : Arg(*number);
+}
+
 void clip(Recovery& r) {
-  const auto low = r.has(1) ? r.graph.number(r.in(1)) : std::nullopt;
-  const auto high = r.has(2) ? r.graph.number(r.in(2)) : std::nullopt;
   const Node& n = r.onnx();
   const bool by_attribute = n.attribute("min") || n.attribute("max");
-  const Arg least = by_attribute ? (n.attribute("min") ? Arg(n.real("min", 0)) : Arg(None{}))
-                    : low        ? Arg(*low)
-                                 : Arg(None{});
-  const Arg most = by_attribute ? (n.attribute("max") ? Arg(n.real("max", 0)) : Arg(None{}))
-                   : high       ? Arg(*high)
-                                : Arg(None{});
+  const Arg least = by_attribute ? (n.attribute("min") ? Arg(n.real("min", 0)) : Arg(None{})) : bound(r, 1);
+  const Arg most = by_attribute ? (n.attribute("max") ? Arg(n.real("max", 0)) : Arg(None{})) : bound(r, 2);
   const std::string_view made_by = r.graph.producer_op(r.in(0));
   const bool relu6 = std::holds_alternative<double>(least) && std::get<double>(least) == 0.0 &&
                      std::holds_alternative<double>(most) && std::get<double>(most) == 6.0;

@@ -10,10 +10,16 @@ namespace {
 
 bool is_number(const Arg& a) { return !std::holds_alternative<SlotId>(a); }
 
+/// The TorchScript exporter writes F.linear of a weight that was made as bias + product.
+bool is_bias_of_product(const Recovery& r) {
+  return !r.origins.has_text() && r.dims(r.in(0)).size() == 1 && r.dims(r.in(1)).size() > 1 &&
+         r.graph.producer_op(r.in(1)) == "MatMul";
+}
+
 /// A Python expression of a tensor and another operand: the tensor's method is called.
 void commutative(Recovery& r, std::string_view op) {
   Arg a = r.operand(0), b = r.operand(1);
-  if (is_number(a)) std::swap(a, b);
+  if (is_number(a) || is_bias_of_product(r)) std::swap(a, b);
   if (is_number(a)) a = r.tensor(0);
   r.emit(op, {a, b});
 }
@@ -118,8 +124,14 @@ HEADROOM_UNARY(floor);
 HEADROOM_UNARY(ceil);
 HEADROOM_UNARY(round);
 HEADROOM_UNARY(sign);
-HEADROOM_UNARY(reciprocal);
 #undef HEADROOM_UNARY
+
+/// 1 / x is x.reciprocal() * 1; the TorchScript exporter drops the product.
+void reciprocal(Recovery& r) {
+  if (!r.mode.torch_names || r.origins.group_of(r.node())) return (void)r.emit("aten::reciprocal", {r.tensor(0)});
+  const SlotId inverse = r.call("aten::reciprocal", {r.tensor(0)}, std::string(r.graph.name(r.out())) + ".reciprocal");
+  r.emit("aten::mul.Tensor", {inverse, std::int64_t{1}});
+}
 
 constexpr std::array list{
     OperatorHandler{"Add", add},
@@ -153,7 +165,7 @@ constexpr std::array list{
     OperatorHandler{"Ceil", unary<ceil_op>},
     OperatorHandler{"Round", unary<round_op>},
     OperatorHandler{"Sign", unary<sign_op>},
-    OperatorHandler{"Reciprocal", unary<reciprocal_op>},
+    OperatorHandler{"Reciprocal", reciprocal},
 };
 
 }  // namespace

@@ -40,8 +40,16 @@ void reduce(Recovery& r, std::string_view over_axes, std::string_view over_all) 
 
 void mean(Recovery& r) { reduce(r, "aten::mean.dim", "aten::mean"); }
 void sum(Recovery& r) { reduce(r, "aten::sum.dim_IntList", "aten::sum"); }
-void maximum(Recovery& r) { reduce(r, "aten::amax", "aten::max"); }
-void minimum(Recovery& r) { reduce(r, "aten::amin", "aten::min"); }
+/// Of x.max(dim) whose indices nobody reads the file holds the values alone, as of x.amax(dim): over one axis the first
+/// is usual.
+void extreme(Recovery& r, const std::string& name) {
+  const Axes a = axes_of(r);
+  if (a.axes.size() != 1 || (a.all && !a.keep)) return reduce(r, "aten::a" + name, "aten::" + name);
+  r.emit_many("aten::" + name + ".dim", {r.tensor(0), a.axes[0], a.keep}, {r.out(), {}});
+}
+
+void maximum(Recovery& r) { extreme(r, "max"); }
+void minimum(Recovery& r) { extreme(r, "min"); }
 void log_sum_exp(Recovery& r) { reduce(r, "aten::logsumexp", ""); }
 
 void product(Recovery& r) {

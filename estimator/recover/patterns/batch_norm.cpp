@@ -1,4 +1,5 @@
-// Batch norm folded into the convolution before it: what an inference export of the TorchScript exporter does.
+// Batch norm without statistics of its own, and batch norm folded into the convolution before it: what an inference
+// export of the TorchScript exporter does.
 #include <array>
 
 #include "estimator/recover/batch_norm.h"
@@ -35,7 +36,38 @@ void find_folded(Recovery& r, NodeIndex conv) {
            }});
 }
 
-constexpr std::array list{Pattern{"Conv", find_folded}, Pattern{"ConvTranspose", find_folded}};
+/// A vector that the exporter makes in place of a parameter that is None.
+bool stands_for_none(const Recovery& r, NodeIndex norm, std::size_t i) {
+  if (const FxGroup* group = r.origins.group_of(norm)) {
+    const FxArg* given = group->fx.arg(i);
+    return given && given->is(FxArg::Kind::none);
+  }
+  NodeIndex n = r.graph.producer(r.graph.input(norm, i));
+  while (r.graph.is(n, "Expand")) n = r.graph.producer(r.graph.input(n, 0));
+  return r.graph.is(n, "Constant") || r.graph.is(n, "ConstantOfShape");
+}
+
+/// F.batch_norm(x, None, None, training=True): the exporter computes the statistics that the operator must be given.
+void find_without_statistics(Recovery& r, NodeIndex norm) {
+  const GraphView& g = r.graph;
+  const ValueId x = g.input(norm, 0), mean = g.input(norm, 3), variance = g.input(norm, 4);
+  if (!g.is(g.producer(mean), "ReduceMean") || g.producer(variance) == no_node) return;
+  std::vector<ValueId> reads{x};
+  ValueId affine[2];
+  for (std::size_t i = 0; i < 2; ++i)
+    if (const ValueId v = g.input(norm, i + 1); v.valid() && !stands_for_none(r, norm, i + 1)) {
+      affine[i] = v;
+      reads.push_back(v);
+    }
+  r.claim({norm, std::move(reads), [&r, x, w = affine[0], b = affine[1]] {
+             const auto vector = [&](ValueId v) { return v.valid() ? Arg(r.tensor(v)) : Arg(None{}); };
+             r.emit("aten::batch_norm", {r.tensor(x), vector(w), vector(b), None{}, None{}, true,
+                                         1.0 - r.onnx().real("momentum", 0.9), r.onnx().real("epsilon", 1e-5), true});
+           }});
+}
+
+constexpr std::array list{Pattern{"Conv", find_folded}, Pattern{"ConvTranspose", find_folded},
+                          Pattern{"BatchNormalization", find_without_statistics}};
 
 }  // namespace
 

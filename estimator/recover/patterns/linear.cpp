@@ -1,4 +1,4 @@
-// nn.Linear and transformers' Conv1D.
+// nn.Linear, transformers' Conv1D, baddbmm.
 #include <array>
 
 #include "estimator/recover/modules/t5.h"
@@ -33,6 +33,30 @@ void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool r
            }});
 }
 
+/// x.baddbmm(a, b, beta, alpha): both factors stay in the file even where they are one.
+bool find_baddbmm(Recovery& r, NodeIndex product) {
+  const GraphView& g = r.graph;
+  const ValueId a = g.input(product, 0), b = g.input(product, 1);
+  if (g.dims(a).size() != 3 || g.dims(b).size() != 3 || g.dims(a)[0] != g.dims(b)[0]) return false;
+  const auto scaled = [&](NodeIndex n) -> std::optional<std::pair<ValueId, double>> {
+    if (!g.is(n, "Mul")) return std::nullopt;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (const auto factor = g.number(g.input(n, i)); factor && g.producer_op(g.input(n, i)) == "Cast")
+        return std::pair(g.input(n, 1 - i), *factor);
+    return std::nullopt;
+  };
+  const NodeIndex times = g.only_reader(g.output(product));
+  const auto left = scaled(times);
+  const NodeIndex add = left ? g.only_reader(g.output(times)) : no_node;
+  if (!g.is(add, "Add") || !r.is_free(add) || !r.origins.same_scope(add, product)) return false;
+  const auto right = scaled(g.producer(g.other_input(add, g.output(times))));
+  if (!right) return false;
+  r.claim({add, {right->first, a, b}, [&r, x = right->first, a, b, beta = right->second, alpha = left->second] {
+             r.emit("aten::baddbmm", {r.tensor(x), r.tensor(a), r.tensor(b), beta, alpha});
+           }});
+  return true;
+}
+
 /// Transpose(W) MatMul [Add] · MatMul(x, W stored as [K, N]) [Add]
 void find_matmul(Recovery& r, NodeIndex n) {
   const GraphView& g = r.graph;
@@ -43,6 +67,7 @@ void find_matmul(Recovery& r, NodeIndex n) {
     const auto [last, bias] = with_bias(r, n, g.dims(weight)[0]);
     return claim_linear(r, last, x, weight, false, bias);
   }
+  if (!r.origins.has_text() && find_baddbmm(r, n)) return;
   if (!g.is_weight(w, 2)) return;
   const auto [last, bias] = with_bias(r, n, g.dims(w)[1]);
   // Folding transposed nn.Linear's weight and gave it a new name; a matrix product with a named one is written so.

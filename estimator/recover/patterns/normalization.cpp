@@ -1,4 +1,4 @@
-// Layer norm of old opsets, group norm, F.normalize.
+// Layer norm of old opsets, group norm, F.normalize, variances.
 #include <array>
 
 #include "estimator/recover/patterns/patterns.h"
@@ -101,8 +101,45 @@ void find_normalize(Recovery& r, NodeIndex norm) {
            }});
 }
 
-constexpr std::array list{Pattern{"ReduceMean", find_layer_norm}, Pattern{"InstanceNormalization", find_group_norm},
-                          Pattern{"ReduceL2", find_normalize}};
+/// x.var(dim) and x.std(dim): mean of the squared distances from the mean, for the unbiased ones times n and divided by
+/// n - 1, then the root.
+void find_variance(Recovery& r, NodeIndex mean) {
+  const GraphView& g = r.graph;
+  const NodeIndex square = g.producer(g.input(mean, 0));
+  if (r.origins.has_text() || !g.is(square, "Mul") || g.input(square, 0) != g.input(square, 1)) return;
+  const ValueId distance = g.input(square, 0);
+  const NodeIndex sub = g.producer(distance);
+  if (!g.is(sub, "Sub") || g.readers(distance).size() != 2) return;
+  const ValueId x = g.input(sub, 0);
+  const NodeIndex middle = g.producer(g.input(sub, 1));
+  const auto axes = g.attribute_or_input(mean, "axes", 1);
+  if (!g.is(middle, "ReduceMean") || g.input(middle, 0) != x || !g.node(middle).integer("keepdims", 1) ||
+      axes != g.attribute_or_input(middle, "axes", 1))
+    return;
+  NodeIndex last = mean;
+  std::int64_t correction = 0;
+  if (const NodeIndex times = g.only_reader(g.output(mean)); g.is(times, "Mul")) {
+    const NodeIndex over = g.only_reader(g.output(times));
+    const auto n = g.number(g.other_input(times, g.output(mean)));
+    const auto m = g.is(over, "Div") ? g.number(g.input(over, 1)) : std::nullopt;
+    if (n && m && *n - *m >= 0 &&
+        static_cast<std::int64_t>(*n) * g.value(g.output(mean)).count() == g.value(x).count()) {
+      last = over;
+      correction = static_cast<std::int64_t>(*n - *m);
+    }
+  }
+  const NodeIndex root = g.only_reader(g.output(last));
+  const bool deviation = g.is(root, "Sqrt");
+  if (deviation) last = root;
+  if (!r.is_free(last)) return;
+  r.claim({last, {x}, [&r, x, axes, correction, deviation, keep = g.node(mean).integer("keepdims", 1) != 0] {
+             r.emit(deviation ? "aten::std.correction" : "aten::var.correction",
+                    {r.tensor(x), axes ? Arg(*axes) : Arg(None{}), correction, keep});
+           }});
+}
+
+constexpr std::array list{Pattern{"ReduceMean", find_layer_norm}, Pattern{"ReduceMean", find_variance},
+                          Pattern{"InstanceNormalization", find_group_norm}, Pattern{"ReduceL2", find_normalize}};
 
 }  // namespace
 

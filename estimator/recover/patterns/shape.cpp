@@ -52,13 +52,13 @@ void find_packed_projection(Recovery& r, NodeIndex squeeze) {
   const GraphView& g = r.graph;
   const NodeIndex transpose = g.producer(g.input(squeeze, 0));
   if (!g.is(transpose, "Transpose") || !g.is(g.producer(g.input(transpose, 0)), "Unsqueeze")) return;
-  int parts = 0;
+  int parts = 0;  // q, k and v, or k and v of cross attention
   for (const NodeIndex reader : g.readers(g.output(squeeze)))
     if (g.is(reader, "Gather")) {
       const auto i = g.number(g.input(reader, 1));
       parts += i && *i >= 0 && *i <= 2;
     }
-  if (parts != 3) return;
+  if ((parts != 2 && parts != 3) || g.dims(g.output(squeeze))[0] != parts) return;
   const auto axes = g.attribute_or_input(squeeze, "axes", 1);
   if (!axes || axes->size() != 1) return;
   r.claim({squeeze, {g.input(squeeze, 0)}, [&r, x = g.input(squeeze, 0), axis = (*axes)[0]] {
@@ -125,8 +125,35 @@ void find_index_add(Recovery& r, NodeIndex add) {
   }
 }
 
-constexpr std::array list{Pattern{"Slice", find_chunks}, Pattern{"Add", find_index_add}, Pattern{"Concat", find_roll},
-                          Pattern{"Squeeze", find_packed_projection}, Pattern{"Transpose", find_map_of_tokens}};
+/// w_q, w_kv = in_proj_weight.split([E, 2 * E]) of nn.MultiheadAttention, where keys are not the queries.
+void find_split_projection(Recovery& r, NodeIndex first) {
+  const GraphView& g = r.graph;
+  const ValueId x = g.input(first, 0);
+  const std::string_view name = g.name(x);
+  if (!g.is_weight(x) || !(name.ends_with("in_proj_weight") || name.ends_with("in_proj_bias"))) return;
+  const auto head = cut_of(g, g.output(first));
+  if (!head || head->axis != 0 || head->start != 0) return;
+  for (const NodeIndex second : g.readers(x)) {
+    const auto tail = cut_of(g, g.output(second));
+    if (!tail || tail->axis != 0 || tail->start != head->end || tail->end != g.dims(x)[0] || !r.is_free(second) ||
+        !r.origins.same_scope(first, second))
+      continue;
+    r.claim({first,
+             {x},
+             [&r, x, sizes = Dims{head->end, tail->end - tail->start},
+              parts = std::vector{g.output(first), g.output(second)}] {
+               r.emit_many("aten::split_with_sizes", {r.tensor(x), sizes, std::int64_t{0}}, parts);
+             }});
+    return r.claim({second, {g.output(first)}, [] {}});
+  }
+}
+
+constexpr std::array list{Pattern{"Slice", find_chunks},
+                          Pattern{"Slice", find_split_projection},
+                          Pattern{"Add", find_index_add},
+                          Pattern{"Concat", find_roll},
+                          Pattern{"Squeeze", find_packed_projection},
+                          Pattern{"Transpose", find_map_of_tokens}};
 
 }  // namespace
 
