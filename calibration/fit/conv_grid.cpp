@@ -8,27 +8,17 @@ namespace headroom {
 namespace {
 
 struct Geometry {
-  int kernel, stride, padding, dilation, weight;
+  int height, width, stride, dilation, weight;
+  int padding(int kernel) const { return same ? dilation * (kernel - 1) / 2 : 0; }
+  bool same = true;  ///< the map keeps its size, but for the stride
 };
 /// By how often networks use them.
-constexpr auto geometries = std::to_array<Geometry>({{3, 1, 1, 1, 14},
-                                                     {1, 1, 0, 1, 12},
-                                                     {3, 2, 1, 1, 6},
-                                                     {1, 2, 0, 1, 3},
-                                                     {7, 2, 3, 1, 2},
-                                                     {5, 1, 2, 1, 2},
-                                                     {4, 2, 1, 1, 2},
-                                                     {2, 2, 0, 1, 2},
-                                                     {7, 1, 3, 1, 1},
-                                                     {4, 4, 0, 1, 1},
-                                                     {4, 1, 0, 1, 1},
-                                                     {5, 2, 2, 1, 1},
-                                                     {8, 8, 0, 1, 1},
-                                                     {3, 1, 4, 4, 1},
-                                                     {3, 1, 0, 1, 1},
-                                                     {16, 16, 0, 1, 1},
-                                                     {3, 2, 0, 1, 1},
-                                                     {3, 1, 2, 2, 1}});
+constexpr auto geometries = std::to_array<Geometry>(
+    {{3, 3, 1, 1, 28},          {1, 1, 1, 1, 26},       {3, 3, 2, 1, 12},       {1, 1, 2, 1, 6}, {4, 4, 2, 1, 8},
+     {7, 7, 2, 1, 4},           {5, 5, 1, 1, 4},        {2, 2, 2, 1, 4},        {7, 7, 1, 1, 2}, {4, 4, 4, 1, 2, false},
+     {4, 4, 1, 1, 2, false},    {5, 5, 2, 1, 2},        {8, 8, 8, 1, 2, false}, {3, 3, 1, 4, 2}, {3, 3, 1, 1, 2, false},
+     {16, 16, 16, 1, 2, false}, {3, 3, 2, 1, 2, false}, {3, 3, 1, 2, 2},        {1, 7, 1, 1, 1}, {7, 1, 1, 1, 1},
+     {1, 3, 1, 1, 2},           {3, 1, 1, 1, 1},        {1, 5, 1, 1, 1}});
 constexpr auto channels =
     std::to_array<int>({8,   16,  24,  32,  48,  64,  80,  96,  112, 128, 144, 160,  192,  224,  256,
                         288, 320, 384, 448, 480, 512, 576, 640, 768, 832, 960, 1024, 1280, 1536, 2048});
@@ -64,14 +54,15 @@ const Geometry& geometry(std::mt19937& r) {
 ConvProbe random_probe(std::mt19937& r) {
   const Geometry& g = geometry(r);
   ConvProbe p;
-  p.kernel = {g.kernel, g.kernel};
-  p.stride = {g.stride, g.stride};
-  p.padding = {g.padding, g.padding};
+  p.kernel = {g.height, g.width};
+  p.stride = {g.height > 1 || g.width == 1 ? g.stride : 1, g.stride};
+  p.padding = {g.padding(g.height), g.padding(g.width)};
   p.dilation = {g.dilation, g.dilation};
+  const bool pointwise = g.height * g.width == 1;
   const int c = one_of(r, channels);
   p.in_channels = p.out_channels = c;
   const auto kind = below(r, 100);
-  if (g.kernel > 1 && kind < 14) {
+  if (!pointwise && kind < 14) {
     p.in_channels = chance(r, 70) ? 3 : one_of(r, heads);  // a stem
   } else if (kind < 22) {
     p.out_channels = one_of(r, heads);
@@ -79,16 +70,21 @@ ConvProbe random_probe(std::mt19937& r) {
     p.out_channels = 2 * c;
   } else if (kind < 52) {
     p.in_channels = 2 * c;  // joined
-  } else if (g.kernel == 1 && kind < 78) {
+  } else if (pointwise && kind < 78) {
     p.out_channels = chance(r, 50) ? 4 * c : std::max(c / 4, 8);
   } else if (kind < 66) {
     p.out_channels = one_of(r, channels);
   } else if (kind < 72) {
     p.in_channels = one_of(r, channels) + c;
   }
-  if (g.kernel > 1 && p.in_channels == p.out_channels && c % 32 == 0 && chance(r, 12)) p.groups = 32;
+  if (!pointwise && p.in_channels == p.out_channels) {
+    if (chance(r, 12))
+      p.groups = c;  // depthwise
+    else if (c % 32 == 0 && chance(r, 12))
+      p.groups = 32;
+  }
   const int side = one_of(r, maps);
-  p.input = {side, side};
+  p.input = {g.height == 1 && g.width > 1 && chance(r, 30) ? 1 : side, side};  // or a sequence
   p.batch = one_of(r, batches);
   p.dtype = chance(r, 50) ? DType::f32 : DType::bf16;
   return p;

@@ -15,7 +15,7 @@ std::string pair_text(const Dims& d) {
 }
 
 /// The sum of operands, and what is more, that `bytes` is; the number where it is none.
-std::string amount_text(std::optional<Bytes> bytes, const ConvShape& s) {
+std::string amount_text(std::optional<Bytes> bytes, const ConvShape& s, ConvCall call) {
   if (!bytes) return "-";
   const std::int64_t n = bytes->count();
   if (n < 1024) return std::to_string(n);
@@ -25,6 +25,10 @@ std::string amount_text(std::optional<Bytes> bytes, const ConvShape& s) {
     for (const char c : letters) total += c == 'x' ? o.input : c == 'y' ? o.output : o.weight;
     return total.count();
   };
+  const bool is_pointwise = s.kernel == Dims{1, 1} && s.stride == Dims{1, 1};
+  const std::int64_t each = gradient_of_each_image(s).count();
+  if (call == ConvCall::weight_gradient && is_pointwise && s.batch > 1 && n >= each && n - each < 1024)
+    return "n" + (n > each ? std::to_string(n - each) : "");
   for (const std::int64_t most : {std::int64_t{2048}, tiles})
     for (const std::string letters : {"xyw", "xy", "xw", "yw", "x", "y", "w"})
       for (const bool is_exact : {false, true}) {
@@ -49,11 +53,12 @@ std::string conv_table(std::span<const MeasuredConv> calls, const std::string& t
     const std::string head = pair_text(s.kernel) + " s" + pair_text(s.stride) + " p" + pair_text(s.padding) + " d" +
                              pair_text(s.dilation) + " " + dtype + (s.channels_last ? "l" : "");
     std::string amounts;
-    for (const auto& w : c.workspaces) amounts += " " + amount_text(w, s);
+    for (const ConvCall call : {ConvCall::forward, ConvCall::input_gradient, ConvCall::weight_gradient})
+      amounts += " " + amount_text(c.workspaces[static_cast<std::size_t>(call)], s, call);
     std::string& batches = blocks[head][{s.in_channels, s.out_channels, s.groups, s.input[0], s.input[1]}][amounts];
     batches += (batches.empty() ? "" : ",") + std::to_string(s.batch);
   }
-  std::string out = "# headroom convolution workspaces 2 | " + title + "\n";
+  std::string out = "# headroom convolution workspaces 3 | " + title + "\n";
   for (const auto& [head, layers] : blocks) {
     std::string lines;
     for (const auto& [layer, runs] : layers) {

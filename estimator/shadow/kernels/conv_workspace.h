@@ -1,6 +1,7 @@
 // Workspaces of cuDNN's convolutions. cuDNN chooses a kernel per shape; most of its workspace is staging between NCHW
-// and NHWC, so it is a sum of input, output and weight bytes. Measured calls are looked up (tables/conv-h200.txt,
-// written by scripts/conv-table); any other call takes the sum of the nearest measured one of its kind.
+// and NHWC, so it is a sum of input, output and weight bytes; a pointwise convolution's weight gradient is often one in
+// float32 for each image. Measured calls are looked up (tables/conv-h200.txt, written by scripts/conv-table); any other
+// call takes what most of the nearest measured ones of its kind tell.
 #pragma once
 
 #include <array>
@@ -34,6 +35,8 @@ struct ConvOperands {
   Bytes input, output, weight;
   Bytes total() const { return input + output + weight; }
 };
+/// Bytes of a weight gradient in float32 for each image of the batch.
+Bytes gradient_of_each_image(const ConvShape& shape);
 /// Bytes of the operands when the channels of each group are padded to a multiple.
 ConvOperands operands_of(const ConvShape& shape, std::int64_t channel_multiple);
 /// Channels that tensor cores read at once: 16 bytes.
@@ -68,9 +71,9 @@ class ConvWorkspaces {
   }
 
  private:
-  /// So many times the operands, and so many bytes more.
+  /// So many times the operands and a weight gradient of each image, and so many bytes more.
   struct Amount {
-    std::int8_t input = 0, output = 0, weight = 0;
+    std::int8_t input = 0, output = 0, weight = 0, each_image = 0;
     bool unknown = false;  ///< not measured
     bool exact = false;    ///< channels as they are, not padded to what tensor cores read
     std::int64_t more = 0;
@@ -81,11 +84,13 @@ class ConvWorkspaces {
     std::int64_t in_channels = 0, out_channels = 0, groups = 1, height = 0, width = 0, batch = 0;
     friend auto operator<=>(const Layer&, const Layer&) = default;
   };
-  /// What makes cuDNN choose: weighted logarithms of batch, channels, height and output pixels, and yes-or-no traits.
+  /// What makes cuDNN choose: logarithms of batch, channels, height and output pixels, and yes-or-no traits.
   struct Scale {
     std::array<float, 5> logarithms{};
     std::uint8_t traits = 0;
   };
+  using Weights = std::array<float, 5>;  ///< of the logarithms
+  static const std::array<Weights, 2> weights;
   /// The measured calls of one geometry and dtype, sorted by layer.
   struct Block {
     Dims kernel, stride, padding, dilation;
@@ -103,8 +108,14 @@ class ConvWorkspaces {
     std::size_t index = 0;
     const Amount& operator[](ConvCall call) const { return block->amounts[index][static_cast<std::size_t>(call)]; }
   };
+  struct Near {
+    float distance = 0;
+    Place place;
+  };
+  using Neighbours = std::vector<Near>;  ///< the nearest first
   struct Found {
-    Place measured, nearest;
+    Place measured;
+    std::array<Neighbours, 2> near;  ///< for the first two calls, and for the weight gradient
   };
   struct Hash {
     std::size_t operator()(const ConvShape& s) const;
@@ -121,7 +132,9 @@ class ConvWorkspaces {
   static bool is_complete(const Place& p);
   Place look_up(const ConvShape& s) const;
   Place in_other_half_type(const ConvShape& s) const;
-  Place nearest(const ConvShape& s) const;
+  std::array<Neighbours, 2> nearest(const ConvShape& s) const;
+  static Bytes told(const Place& p, const ConvShape& s, ConvCall call);
+  static Bytes told_by_most(const Neighbours& near, const ConvShape& s, ConvCall call);
 
   std::string_view text_;
   const ConvWorkspaces* others_ = nullptr;

@@ -75,9 +75,32 @@ TEST_CASE("convolution workspaces: measured, near a measured one, of an unknown 
   CHECK(!not_measured.measured);
   CHECK(not_measured.bytes == Bytes(0));  // as in the nearest call of which all is known
 
-  const auto unknown_kind = table.find(shape_of(16, DType::f16), ConvCall::forward);
+  const auto other_half = table.find(shape_of(16, DType::f16), ConvCall::forward);
+  CHECK(!other_half.measured);
+  CHECK(other_half.bytes == Bytes(1));  // as bfloat16
+
+  ConvShape pointwise = shape_of(16, DType::f32);
+  pointwise.kernel = {1, 1};
+  const auto unknown_kind = table.find(pointwise, ConvCall::forward);
   CHECK(!unknown_kind.measured);
-  CHECK(unknown_kind.bytes == Bytes(map_bytes(16) + weight_bytes / 2 + 16));  // all operands are staged
+  CHECK(unknown_kind.bytes == Bytes(2 * map_bytes(16) + weight_bytes / 9 + 16));  // all operands are staged
+}
+
+TEST_CASE("convolution workspaces: what most of the nearest calls tell, and a gradient for each image") {
+  const ConvWorkspaces table(
+      "1 s1 p0 d1 f 90\n"
+      "64>64 56;2 xyw 0 n16;16 xyw 0 n;24 xyw 0 n16\n"
+      "64>72 56;16 xyw 0 50000000\n"
+      "72>64 56;8 xy 0 n\n");
+  ConvShape s = shape_of(17, DType::f32);
+  s.kernel = {1, 1};
+  s.padding = {0, 0};
+  const std::int64_t each = 17LL * 64 * 64 * 4;
+  CHECK(table.find(s, ConvCall::weight_gradient).bytes == Bytes(each));
+  CHECK(table.find(s, ConvCall::forward).bytes == Bytes(2 * map_bytes(17) + weight_bytes / 9));
+  // One layer alone tells of this one, and is outvoted.
+  s.out_channels = 71;
+  CHECK(table.find(s, ConvCall::weight_gradient).bytes == Bytes(17LL * 64 * 71 * 4));
 }
 
 TEST_CASE("convolution workspaces: channels are padded to what tensor cores read, unless written in capitals") {
