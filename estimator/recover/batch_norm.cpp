@@ -2,6 +2,17 @@
 
 namespace headroom::recovery {
 
+bool affine_is_none(const Recovery& r, NodeIndex norm, std::size_t input) {
+  if (const FxGroup* group = r.origins.group_of(norm)) {
+    const FxArg* given = group->fx.arg(input);
+    return given && given->is(FxArg::Kind::none);
+  }
+  if (!r.mode.torch_names) return false;
+  NodeIndex n = r.graph.producer(r.graph.input(norm, input));
+  while (r.graph.is(n, "Expand")) n = r.graph.producer(r.graph.input(n, 0));
+  return r.graph.is(n, "Constant") || r.graph.is(n, "ConstantOfShape");
+}
+
 SlotId call_batch_norm(Recovery& r, SlotId x, const BatchNormOperands& o, std::string name) {
   r.parameters.set_buffer(o.mean);
   r.parameters.set_buffer(o.variance);

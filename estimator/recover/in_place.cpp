@@ -32,12 +32,22 @@ class InPlace {
     for (std::size_t i = 0; i < program_.calls.size(); ++i) {
       const std::string_view op = program_.name_of(program_.calls[i].op);
       if (std::find(activations.begin(), activations.end(), op) != activations.end()) {
-        if (activation(i)) rename(i, std::string(op) + "_");
+        if (!activation(i)) continue;
+        // Only these keep their input as well where they are not in place.
+        if (op == "aten::leaky_relu" || op == "aten::elu") {
+          ++assumed_;
+          bound_ += bytes_of(DType::f32, r_.graph.value(r_.graph.output(r_.origin(i).node)).count());
+        }
+        rename(i, std::string(op) + "_");
       } else if (op == "aten::add.Tensor" || op == "aten::mul.Tensor" || op == "aten::sub.Tensor" ||
                  op == "aten::div.Tensor") {
         if (arithmetic(i, op)) rename(i, std::string(op.substr(0, 9)) + "_.Tensor");
       }
     }
+    if (assumed_ && r_.options.training)
+      r_.diagnose("inplace-assumed", Severity::info,
+                  std::to_string(assumed_) + " activations are taken to work in place, as in most convolutional nets",
+                  bound_);
   }
 
  private:
@@ -58,7 +68,7 @@ class InPlace {
     if (!x.valid() || made_by_[x.at()] < 0 || readers_[x.at()] != 1) return false;
     const NodeIndex n = r_.origin(i).node;
     const std::string_view made = maker(x);
-    const bool after_norm = made == "aten::batch_norm";
+    const bool after_norm = made == "aten::batch_norm" || made == "aten::instance_norm" || made == "aten::group_norm";
     const bool after_conv = made.starts_with("aten::conv");
     const bool after_sum = made.starts_with("aten::add") || made == "aten::linear" || made == "aten::addmm";
     if (r_.origins.has_text()) {
@@ -105,6 +115,8 @@ class InPlace {
   Program& program_;
   std::vector<std::int32_t> made_by_;
   std::vector<std::int32_t> readers_;
+  std::size_t assumed_ = 0;
+  Bytes bound_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "estimator/recover/in_place.h"
 #include "estimator/recover/lifetimes.h"
 #include "estimator/recover/modules/bloom.h"
+#include "estimator/recover/modules/recurrent_cell.h"
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
 #include "estimator/recover/modules/stochastic_depth.h"
@@ -45,6 +46,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_rms_norms(r);
   plan_weight_norms(r);
   plan_bloom_gelus(r);
+  plan_recurrent_cells(r);
   plan_rotary(r);
   r.run();
   remove_dead_calls(r);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "estimator/base/text.h"
@@ -21,9 +22,16 @@ bool ends_with_module(std::string_view path, std::string_view tail) {
          (path.size() > tail.size() && path.ends_with(tail) && path[path.size() - tail.size() - 1] == '.');
 }
 
-bool is_dropped(std::string_view path, bool t5) {
+/// Modules of BART's kind: their layers, of which the second linear is dropped out too, hold fc2 themselves. Those of
+/// CLIP's kind have it in an mlp, and no dropout.
+bool is_of_bart(const std::set<std::string_view>& paths, std::string_view attention) {
+  const std::string layer(attention.substr(0, attention.rfind('.', attention.rfind('.') - 1)));
+  return paths.contains(layer + ".fc2");
+}
+
+bool is_dropped(const std::set<std::string_view>& paths, std::string_view path, bool t5) {
   for (const std::string_view tail : dropped_modules)
-    if (ends_with_module(path, tail)) return true;
+    if (ends_with_module(path, tail)) return !tail.ends_with("attn.out_proj") || is_of_bart(paths, path);
   if (t5) return ends_with_module(path, "final_layer_norm") || ends_with_module(path, "embed_tokens");
   // layers.N.fc2, not that of a module in the layer
   if (!ends_with_module(path, "fc2") || path.size() < 4) return false;
@@ -109,9 +117,11 @@ void plan_dropouts_by_name(Recovery& r) {
   const GraphView& g = r.graph;
   if (r.origins.has_text() || r.mode.exported_training || !r.options.training || !r.mode.torch_names) return;
   bool t5 = false, learned_positions = false, vision = false;
+  std::set<std::string_view> paths;
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     const std::string_view path = r.origins.module(n);
+    paths.insert(path);
     t5 = t5 || path.find("SelfAttention") != std::string_view::npos;
     learned_positions = learned_positions || ends_with_module(path, "wpe");
     vision = vision || g.is(n, "Conv");
@@ -125,7 +135,7 @@ void plan_dropouts_by_name(Recovery& r) {
       const auto n = static_cast<NodeIndex>(i);
       const std::string_view path = r.origins.module(n);
       if (g.is(n, "Constant") || !g.output(n).valid() || r.is_host(g.output(n))) continue;
-      if (is_dropped(path, t5)) last[path] = n;
+      if (is_dropped(paths, path, t5)) last[path] = n;
       if (learned_positions && !embedded && g.is(n, "Add") && is_float(g.value(g.output(n)).dtype) &&
           ends_with_module(path, "transformer")) {
         embedded = true;

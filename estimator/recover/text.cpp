@@ -224,9 +224,19 @@ void embedding(Recovery& r, const FxCall& c) {
   r.emit("aten::embedding", {weight, r.tensor(r.graph.input(gather, 1)), c.integer(2, -1)}, c.result());
 }
 
+/// Running statistics that an earlier call of the module has updated are still the module's.
+ValueId updated_statistics(const Recovery& r, NodeIndex norm, std::size_t i) {
+  ValueId v = r.graph.input(norm, i);
+  if (!r.graph.is(r.graph.producer(v), "Identity")) return {};
+  while (r.graph.is(r.graph.producer(v), "Identity")) v = r.graph.input(r.graph.producer(v), 0);
+  return r.graph.initializer(v) ? v : ValueId{};
+}
+
 Reads plan_batch_norm(Recovery& r, const FxCall& c) {
   const NodeIndex n = c.find({"Conv", "ConvTranspose", "BatchNormalization"});
-  if (n == no_node || !c.has_parameter(3) || !c.has_parameter(4)) return std::nullopt;
+  if (n == no_node) return std::nullopt;
+  for (const std::size_t i : {std::size_t{3}, std::size_t{4}})
+    if (!c.has_parameter(i) && !updated_statistics(r, n, i).valid()) return std::nullopt;
   return std::vector<ValueId>{r.graph.input(n, 0)};
 }
 void batch_norm(Recovery& r, const FxCall& c) {
@@ -244,6 +254,7 @@ void batch_norm(Recovery& r, const FxCall& c) {
     r.last_is_statement(r.onnx().name);
   }
   const auto slot = [&](std::size_t i) {
+    if (const ValueId v = i > 2 ? updated_statistics(r, n, i) : ValueId{}; v.valid()) return r.tensor(v);
     const Arg a = c.parameter(r, i, {channels});
     const auto* s = std::get_if<SlotId>(&a);
     return s ? *s : SlotId{};
@@ -695,11 +706,23 @@ bool claim_unbind(Recovery& r, const FxCall& c) {
 
 /// Targets that the group's nodes say as well, or that have several results: left to the operators.
 bool left_to_operators(std::string_view target) {
-  constexpr std::array names = {"aten.sym_size",      "aten.split",  "aten.split_with_sizes",
-                                "aten.chunk",         "aten.unbind", "aten.topk",
-                                "aten.scalar_tensor", "aten.sort",   "aten.max",
-                                "aten.min",           "aten.lstm",   "aten.gru",
-                                "aten.index_put",     "aten.arange", "aten.item"};
+  constexpr std::array names = {"aten.sym_size",
+                                "aten.split",
+                                "aten.split_with_sizes",
+                                "aten.chunk",
+                                "aten.unbind",
+                                "aten.topk",
+                                "aten.scalar_tensor",
+                                "aten.sort",
+                                "aten.max",
+                                "aten.min",
+                                "aten.lstm",
+                                "aten.gru",
+                                "aten.index_put",
+                                "aten.arange",
+                                "aten.item",
+                                "aten.unsafe_split",
+                                "aten.unsafe_split_with_sizes"};
   const std::string_view base = target.substr(0, target.rfind('.'));
   return !target.starts_with("aten.") || std::find(names.begin(), names.end(), base) != names.end();
 }

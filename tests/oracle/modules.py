@@ -226,3 +226,37 @@ class Crossed(nn.Module):
 
 def crossed():
     return Crossed(), {"x": torch.randn(2, 6, 32), "memory": torch.randn(2, 10, 32)}, {"x": {0: "b"}, "memory": {0: "b"}}
+
+
+class Cells(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.long, self.gated, self.head = nn.LSTMCell(4, 8), nn.GRUCell(8, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        h = c = g = torch.zeros(x.shape[0], 8)
+        for t in range(3):
+            h, c = self.long(x[:, t], (h, c))
+            g = self.gated(h, g)
+        return self.head(g)
+
+
+def cells():
+    return Cells(), {"x": torch.randn(2, 3, 4)}, {"x": {0: "batch"}}
+
+
+class Twins(nn.Module):
+    """One batch norm runs twice, one has no weights; the activation after an instance norm works in place."""
+
+    def __init__(self):
+        super().__init__()
+        norms = nn.BatchNorm2d(8), nn.InstanceNorm2d(8, affine=True)
+        self.encode = nn.Sequential(nn.Conv2d(3, 8, 3), *norms, nn.LeakyReLU(0.01, True), nn.Flatten())
+        self.project = nn.Sequential(nn.Linear(8 * 6 * 6, 16, bias=False), nn.BatchNorm1d(16, affine=False))
+
+    def forward(self, a, b):
+        return self.project(self.encode(a)).t() @ self.project(self.encode(b))
+
+
+def twins():
+    return Twins(), {"a": torch.randn(4, 3, 8, 8), "b": torch.randn(4, 3, 8, 8)}

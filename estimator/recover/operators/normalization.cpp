@@ -10,7 +10,8 @@ namespace headroom::recovery {
 namespace {
 
 void batch_normalization(Recovery& r) {
-  BatchNormOperands o{r.tensor(1), r.tensor(2), r.tensor(3), r.tensor(4)};
+  const auto affine = [&](std::size_t i) { return affine_is_none(r, r.node(), i) ? SlotId{} : r.tensor(i); };
+  BatchNormOperands o{affine(1), affine(2), r.tensor(3), r.tensor(4)};
   o.momentum = 1.0 - r.onnx().real("momentum", 0.9);
   o.epsilon = r.onnx().real("epsilon", 1e-5);
   r.define(r.out(), call_batch_norm(r, r.tensor(0), o, std::string(r.graph.name(r.out()))));

@@ -36,17 +36,6 @@ void find_folded(Recovery& r, NodeIndex conv) {
            }});
 }
 
-/// A vector that the exporter makes in place of a parameter that is None.
-bool stands_for_none(const Recovery& r, NodeIndex norm, std::size_t i) {
-  if (const FxGroup* group = r.origins.group_of(norm)) {
-    const FxArg* given = group->fx.arg(i);
-    return given && given->is(FxArg::Kind::none);
-  }
-  NodeIndex n = r.graph.producer(r.graph.input(norm, i));
-  while (r.graph.is(n, "Expand")) n = r.graph.producer(r.graph.input(n, 0));
-  return r.graph.is(n, "Constant") || r.graph.is(n, "ConstantOfShape");
-}
-
 /// F.batch_norm(x, None, None, training=True): the exporter computes the statistics that the operator must be given.
 void find_without_statistics(Recovery& r, NodeIndex norm) {
   const GraphView& g = r.graph;
@@ -55,7 +44,7 @@ void find_without_statistics(Recovery& r, NodeIndex norm) {
   std::vector<ValueId> reads{x};
   ValueId affine[2];
   for (std::size_t i = 0; i < 2; ++i)
-    if (const ValueId v = g.input(norm, i + 1); v.valid() && !stands_for_none(r, norm, i + 1)) {
+    if (const ValueId v = g.input(norm, i + 1); v.valid() && !affine_is_none(r, norm, i + 1)) {
       affine[i] = v;
       reads.push_back(v);
     }

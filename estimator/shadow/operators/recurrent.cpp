@@ -307,8 +307,66 @@ Outputs simple(Shadow& m, Args a) {
   return {out[0], out[1]};
 }
 
+// ---- cells (RNN.cpp, cuda/RNN.cu): on the GPU one kernel after two products
+
+// aten::lstm_cell(input, hx[], w_ih, w_hh, b_ih, b_hh)
+Outputs lstm_cell(Shadow& m, Args a) {
+  const Tensor from_input = m.one("aten::matmul", a[0], m.one("aten::t", a[2]));
+  const Tensor from_hidden = m.one("aten::matmul", a.list(1)[0], m.one("aten::t", a[3]));
+  Outputs out = m.all("aten::_thnn_fused_lstm_cell", from_input, from_hidden, a.list(1)[1], a[4], a[5]);
+  return {out[0], out[1]};
+}
+
+// aten::gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
+Outputs gru_cell(Shadow& m, Args a) {
+  const Tensor from_input = m.one("aten::matmul", a[0], m.one("aten::t", a[2]));
+  const Tensor from_hidden = m.one("aten::matmul", a[1], m.one("aten::t", a[3]));
+  return {m.all("aten::_thnn_fused_gru_cell", from_input, from_hidden, a[1], a[4], a[5])[0]};
+}
+
+// aten::_thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias): hy, cy and the gates
+Outputs fused_lstm_cell(Shadow& m, Args a) {
+  const Tensor &gates = a.tensor(0), &cx = a.tensor(2);
+  Tensor workspace = m.empty(gates->sizes, gates->dtype);
+  Tensor hy = m.empty(cx->sizes, cx->dtype);
+  return {hy, m.empty(cx->sizes, cx->dtype), workspace};
+}
+
+// aten::_thnn_fused_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias)
+Outputs fused_lstm_cell_backward(Shadow& m, Args a) {
+  const Tensor &cx = a.tensor(2), &workspace = a.tensor(4);
+  const Tensor gates = m.empty(workspace->sizes, workspace->dtype), grad_cx = m.empty(cx->sizes, cx->dtype);
+  Value bias;
+  if (a.boolean(5)) bias = m.one("aten::sum.dim_IntList", gates, Dims{0}, false);
+  return {gates, gates, grad_cx, bias, bias};
+}
+
+// aten::_thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias): hy, and five of its size
+Outputs fused_gru_cell(Shadow& m, Args a) {
+  const Tensor& hx = a.tensor(2);
+  Tensor workspace = m.empty({hx->sizes[0], checked_mul(hx->sizes[1], 5)}, hx->dtype);
+  return {m.empty(hx->sizes, hx->dtype), workspace};
+}
+
+// aten::_thnn_fused_gru_cell_backward(grad_hy, workspace, has_bias)
+Outputs fused_gru_cell_backward(Shadow& m, Args a) {
+  const Tensor &grad = a.tensor(0), &workspace = a.tensor(1);
+  const Dims gates{workspace->sizes[0], workspace->sizes[1] / 5 * 3};
+  const Tensor of_input = m.empty(gates, workspace->dtype), of_hidden = m.empty(gates, workspace->dtype);
+  const Tensor grad_hx = m.empty(grad->sizes, grad->dtype);
+  if (!a.boolean(2)) return {of_input, of_hidden, grad_hx, Value(), Value()};
+  const Tensor input_bias = m.one("aten::sum.dim_IntList", of_input, Dims{0}, false);
+  return {of_input, of_hidden, grad_hx, input_bias, m.one("aten::sum.dim_IntList", of_hidden, Dims{0}, false)};
+}
+
 using Kind = Operator::Kind;
 constexpr Operator operators[] = {
+    {"aten::lstm_cell", Kind::composite, lstm_cell},
+    {"aten::gru_cell", Kind::composite, gru_cell},
+    {"aten::_thnn_fused_lstm_cell", Kind::kernel, fused_lstm_cell},
+    {"aten::_thnn_fused_lstm_cell_backward", Kind::composite, fused_lstm_cell_backward},
+    {"aten::_thnn_fused_gru_cell", Kind::kernel, fused_gru_cell},
+    {"aten::_thnn_fused_gru_cell_backward", Kind::kernel, fused_gru_cell_backward},
     {"aten::lstm.input", Kind::composite, lstm},
     {"aten::gru.input", Kind::composite, simple<Mode::gru>},
     {"aten::rnn_tanh.input", Kind::composite, simple<Mode::tanh>},

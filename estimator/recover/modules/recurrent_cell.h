@@ -1,0 +1,10 @@
+// nn.LSTMCell and nn.GRUCell, which both exporters take apart.
+#pragma once
+
+#include "estimator/recover/recovery.h"
+
+namespace headroom::recovery {
+
+void plan_recurrent_cells(Recovery& r);
+
+}  // namespace headroom::recovery
