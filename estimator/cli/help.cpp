@@ -42,7 +42,7 @@ std::string general_help() {
   out +=
       "\nexamples:\n"
       "  headroom estimate gpt2.onnx --batch 8 --seq 512 --precision amp-bf16\n"
-      "  headroom estimate resnet50.onnx --batch 64 --gpu rtx-4090\n\n"
+      "  headroom estimate resnet50.onnx --batch 64 --gpu rtx4090\n\n"
       "`headroom COMMAND --help` explains one command, `headroom man` all.\nexit:";
   for (const auto& [code, meaning] : exit_codes())
     out += (code == 0 ? " " : ", ") + std::to_string(code) + " " + std::string(meaning);

@@ -39,6 +39,9 @@ po::options_description description_of(const Command& command) {
     throw usage_error("--" + printable(name) + " does not belong to `headroom " + std::string(command.name) + "`", "",
                       "`headroom " + std::string(command.name) + " --help` lists what does");
   const auto near = nearest(name, known);
+  if (name == "amp" || name == "fp16" || name == "bf16" || name == "half")
+    throw usage_error("there is no option --" + name, "",
+                      "--precision amp-bf16, amp-fp16: autocast; bf16, fp16: the module cast");
   throw usage_error("there is no option --" + printable(name), "",
                     near.empty() ? "`headroom " + std::string(command.name) + " --help` lists all"
                                  : "did you mean --" + std::string(near) + "?");

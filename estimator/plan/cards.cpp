@@ -60,15 +60,18 @@ const std::vector<Card>& cards() {
 const Card& card_named(std::string_view name) {
   const std::string wanted = normal(name);
   std::vector<std::string> names;
+  std::string longer;  // the first name that goes on where this one ends
   for (const Card& c : cards()) {
-    if (normal(c.name) == wanted) return c;
-    names.push_back(c.name);
-    for (const auto& a : c.aliases) {
-      if (normal(a) == wanted) return c;
-      names.push_back(a);
+    std::vector<std::string> own = c.aliases;
+    own.insert(own.begin(), c.name);
+    for (const std::string& n : own) {
+      const std::string known = normal(n);
+      if (known == wanted) return c;
+      if (longer.empty() && !wanted.empty() && known.starts_with(wanted)) longer = n;
+      names.push_back(n);
     }
   }
-  const auto near = nearest(wanted, names);
+  const std::string_view near = longer.empty() ? nearest(wanted, names) : std::string_view(longer);
   throw usage_error("no card is named '" + printable(name) + "'", "",
                     near.empty() ? "`headroom gpus` lists them; --memory 24GiB serves for any other"
                                  : "did you mean '" + std::string(near) + "'?");

@@ -29,6 +29,7 @@ std::string text_at(const shadow::Trace& t, std::int32_t i) {
 ModelFacts facts_of(const Model& model, const Program& program, const Scenario& s) {
   ModelFacts f;
   f.name = model.path.filename().string();
+  f.path = model.path.string();
   f.nodes = static_cast<std::int64_t>(model.graph().nodes.size());
   f.hash = model.hash();
   const auto trainable = trainable_parameters(program, s);
@@ -217,6 +218,7 @@ void run_on_device(Estimate& e, Stages& s, const DeviceMemory& memory, std::opti
     return !t.out_of_memory && t.refused_workspaces == 0;
   };
   e.fits = !e.out_of_memory && (e.spare.count() >= 0 || fits_with_margin());
+  e.frees_cache = *e.fits && e.spare.count() < 0;
   if (*e.fits) e.spare = std::max(e.spare, Bytes());
 }
 

@@ -52,6 +52,7 @@ struct MarginPart {
 
 struct ModelFacts {
   std::string name;             ///< file name
+  std::string path;             ///< as it was given
   std::int64_t parameters = 0;  ///< elements of all parameters, each tied weight once
   std::int64_t trainable = 0;   ///< of them with requires_grad
   Bytes weight_bytes;           ///< as the scenario's precision stores them
@@ -76,6 +77,7 @@ struct Estimate {
   Bytes margin_allocated, margin_reserved, margin_device;
   std::optional<bool> fits;         ///< when a device is named: the run ends, the margin held back
   Bytes spare;                      ///< left of the device, the margin deducted; negative: what is missing
+  bool frees_cache = false;         ///< it fits because the allocator gives back cached blocks where it must
   std::optional<Bytes> budget;      ///< that the caller holds the device figure to
   bool out_of_memory = false;       ///< the run on the device ends in OutOfMemoryError, even without margin
   std::string oom_text;             ///< what PyTorch would print

@@ -59,6 +59,40 @@ bool has_foreach(OptimizerKind k) {
          k != OptimizerKind::adamw8bit;
 }
 
+/// model.blocks.0, as Python writes it: a number is an index.
+std::string python_path(std::string_view module) {
+  std::string out = "model";
+  for (const std::string_view part : split(module, '.'))
+    out += parse_int(part) ? "[" + std::string(part) + "]" : "." + std::string(part);
+  return out;
+}
+
+/// Python expressions that run over the modules: slices of the lists they stand in, "model.h[0:12]", or tuples.
+std::vector<std::string> lists_of(const std::vector<std::string>& modules) {
+  std::vector<std::string> out;
+  std::string loose;
+  for (std::size_t i = 0; i < modules.size();) {
+    const auto place = [](const std::string& m) {
+      const auto dot = m.rfind('.');
+      return std::pair(m.substr(0, dot == std::string::npos ? 0 : dot),
+                       dot == std::string::npos ? std::nullopt : parse_int(std::string_view(m).substr(dot + 1)));
+    };
+    const auto [list, first] = place(modules[i]);
+    std::size_t end = i + 1;
+    while (first && end < modules.size() &&
+           place(modules[end]) == std::pair(list, std::optional(*first + static_cast<std::int64_t>(end - i))))
+      ++end;
+    if (first)
+      out.push_back(python_path(list) + "[" + number(*first) + ":" +
+                    number(*first + static_cast<std::int64_t>(end - i)) + "]");
+    else
+      loose += python_path(modules[i]) + ", ";
+    i = end;
+  }
+  if (!loose.empty()) out.push_back("(" + loose + ")");
+  return out;
+}
+
 class Ladder {
  public:
   explicit Ladder(const Question& q)
@@ -284,24 +318,14 @@ class Ladder {
     }
   }
 
-  /// "h" of "h.3".
-  static std::string list_of(const std::string& module) {
-    const auto dot = module.rfind('.');
-    return dot == std::string::npos ? std::string() : module.substr(0, dot);
-  }
-
   void checkpointing() {
     if (!s_.training() || s_.checkpoint != CheckpointKind::none) return;
     const std::vector<std::string> blocks = block_modules(program_);
     if (blocks.empty()) return;
-    std::vector<std::string> code{"from torch.utils.checkpoint import checkpoint"};
-    std::string last = "*";
-    for (const auto& b : blocks)
-      if (const std::string list = list_of(b); list != last && code.size() < 8) {
-        code.insert(code.end(),
-                    {"for block in self." + list + ":", "    x = checkpoint(block, x, use_reentrant=False)"});
-        last = list;
-      }
+    std::vector<std::string> code{"from functools import partial", "from torch.utils.checkpoint import checkpoint"};
+    for (const std::string& list : lists_of(blocks))
+      code.insert(code.end(), {"for block in " + list + ":",
+                               "    block.forward = partial(checkpoint, block.forward, use_reentrant=False)"});
     add({.key = "checkpoint",
          .group = "checkpoint",
          .title = "Activation checkpointing of the " + number(static_cast<std::int64_t>(blocks.size())) + " blocks",

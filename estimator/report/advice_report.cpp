@@ -89,7 +89,10 @@ std::string advice_table(const Advice& a, const TableStyle& style) {
            fmt::format("  {:>9}  {:>9}  {:>9}  {:>9}", alone, on_top, human(s.together.allocated),
                        human(s.together.reserved)) +
            rest;
-    if (!s.kept && s.alone.reserved >= a.base.peak_reserved) return;  // nothing to tell but that
+    if (!s.kept && s.alone.reserved >= a.base.peak_reserved) {
+      out += text.dim("    saves nothing here") + "\n";
+      return;
+    }
     if (!s.kept) out += text.dim("    saves nothing on top of the steps before") + "\n";
     if (!s.rung.reason.empty()) out += text.dim(wrapped(s.rung.reason, width, 4, "    "));
     out += text.dim(wrapped(cost_text(s.rung.cost), width, 4, "    "));

@@ -82,7 +82,7 @@ std::string spaced(std::string_view key) {
 std::string signed_size(Bytes b) { return (b.count() > 0 ? "+" : "") + human(b); }
 
 std::string estimate_command(const Estimate& e, const Scenario& s) {
-  return "headroom estimate " + command_text({e.model.name}) + " " + command_text(flags_of(s));
+  return "headroom estimate " + command_text({e.model.path}) + " " + command_text(flags_of(s));
 }
 
 std::string place_line(const RunPlace& p) {
@@ -109,6 +109,7 @@ std::string scenario_line(const Estimate& e) {
     return out;
   }
   add(text["optimizer"] + " " + text["optimizer-impl"]);
+  add(text["loss"] == "none" ? "its own loss" : text["loss"]);
   if (e.scenario.accumulate > 1) add("accumulation " + text["accumulate"]);
   if (e.scenario.checkpoint != CheckpointKind::none) add("checkpointing " + text["checkpoint"]);
   add("training step");

@@ -52,7 +52,7 @@ std::string estimate_command(const Estimate& e, const Scenario& s);
 /// "backward, aten::mm in transformer.h.0.mlp", "setup, wte.weight".
 std::string place_line(const RunPlace& p);
 
-/// "batch 8, sequence 512, amp-bf16, adamw foreach, training step".
+/// "batch 8, sequence 512, amp-bf16, adamw foreach, cross-entropy, training step".
 std::string scenario_line(const Estimate& e);
 
 /// "batch 8, precision amp-bf16, optimizer adamw, training step": what is not the default, and these; `varied` (names

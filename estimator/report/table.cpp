@@ -60,7 +60,9 @@ class Table {
         e_.scenario.device.name.empty() ? human(total) : e_.scenario.device.name + " (" + human(total) + ")";
     const std::string verdict = *e_.fits ? "fits" : "does not fit";
     std::string line = wrapped(verdict + " on " + printable(card) + ": " +
-                                   (*e_.fits ? human(e_.spare) + " to spare" : human(Bytes() - e_.spare) + " too much"),
+                                   (e_.frees_cache ? "nothing to spare, some of the cache is freed to make room"
+                                    : *e_.fits     ? human(e_.spare) + " to spare"
+                                                   : human(Bytes() - e_.spare) + " too much"),
                                width_, 4, "  ");
     line.replace(2, verdict.size(), *e_.fits ? text_.good(verdict) : text_.bad(verdict));
     out_ += "\n" + line;
@@ -70,7 +72,7 @@ class Table {
                   width_, 4, "  ");
       out_ += text_.dim(wrapped(printable(e_.oom_text, 1200), width_, 4, "    "));
     } else if (!*e_.fits) {
-      out_ += text_.dim(wrapped("it runs if nothing of what it can be short by is needed", width_, 4, "  "));
+      out_ += text_.dim(wrapped("the peak alone has room; with what it can be short by it has not", width_, 4, "  "));
     }
   }
 

@@ -12,10 +12,10 @@ int run_checkpoint(const Options& o) {
   Estimator estimator{std::filesystem::path(model_file(o))};
   const CheckpointAnswer a =
       plan_checkpoints(estimator, scenario_of(o), {.most_recomputed = o.max_recompute, .any_cut = o.by_cuts});
-  if (!o.plan.empty()) {
-    if (!a.chosen)
-      throw usage_error("--plan needs a choice, and there is none", o.plan,
-                        a.asked ? "nothing fits" : "--memory, --gpu or --max-recompute choose a placement");
+  if (!o.plan.empty() && !a.asked)
+    throw usage_error("--plan needs a choice, and there is none", o.plan,
+                      "--memory, --gpu or --max-recompute choose a placement");
+  if (!o.plan.empty() && a.chosen) {
     write_result(report::checkpoint_plan_json(*a.chosen, a.calls), o.plan);
   }
   if (!o.svg.empty()) write_result(report::checkpoint_svg(a), o.svg);

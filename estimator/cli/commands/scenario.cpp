@@ -85,7 +85,10 @@ void note_not_modelled_yet(const Scenario& s, Diagnostics& all) {
 
 void demand_modelled(const Estimate& e) {
   for (const Diagnostic& d : e.diagnostics)
-    if (d.bound.count() > 0 || d.code == "option-not-modelled")
+    if (d.code == "option-not-modelled")
+      throw Error(Exit::not_modelled, "--strict: " + d.message, d.node, "the figures are those without it");
+  for (const Diagnostic& d : e.diagnostics)
+    if (d.bound.count() > 0)
       throw Error(Exit::not_modelled, "--strict: " + d.message, d.node, "the result stands, with this in its margin");
 }
 
