@@ -21,18 +21,29 @@ constexpr std::string_view families[] = {
 // clang-format on
 static_assert(std::is_sorted(std::begin(families), std::end(families)));
 
+bool is_family(std::string_view name) { return std::binary_search(std::begin(families), std::end(families), name); }
+
 }  // namespace
 
 bool has_no_dropout(std::string_view classes) {
   constexpr std::string_view package = "transformers.models.";
   if (const std::size_t at = classes.find(package); at != std::string_view::npos) {
     const std::string_view rest = classes.substr(at + package.size());
-    if (std::binary_search(std::begin(families), std::end(families), rest.substr(0, rest.find('.')))) return true;
+    if (is_family(rest.substr(0, rest.find('.')))) return true;
   }
   constexpr std::string_view others[] = {"torchvision.models.vision_transformer", "torchvision.models.swin",
                                          "diffusers.", "timm."};
   return std::any_of(std::begin(others), std::end(others),
                      [&](std::string_view name) { return classes.find(name) != std::string_view::npos; });
+}
+
+bool path_has_no_dropout(std::string_view path) {
+  // ALBERT, RemBERT, MobileBERT, Whisper
+  constexpr std::string_view modules[] = {"albert_layer_groups", "embedding_hidden_mapping_in", "bottleneck.input",
+                                          "encoder.conv1"};
+  return is_family(path.substr(0, path.find('.'))) ||
+         std::any_of(std::begin(modules), std::end(modules),
+                     [&](std::string_view module) { return path.find(module) != std::string_view::npos; });
 }
 
 }  // namespace headroom::recovery

@@ -6,32 +6,52 @@
 #include <unordered_map>
 
 #include "estimator/base/text.h"
+#include "estimator/recover/dropout_families.h"
 
 namespace headroom::recovery {
 
 namespace {
 
-/// Modules whose result these families drop out.
-constexpr std::array dropped_modules = {
-    "attention.output.dense", "output.dense",        "ffn.lin2",          "attn.c_proj",        "mlp.c_proj",
-    "SelfAttention.o",        "EncDecAttention.o",   "DenseReluDense.wo", "DenseReluDense.act", "self_attn.out_proj",
-    "encoder_attn.out_proj",  "embeddings.LayerNorm"};
+/// Modules whose result these families drop out: BERT's, DistilBERT, GPT-2, T5, BART's, SqueezeBERT, Funnel, XLNet,
+/// wav2vec 2.0's.
+constexpr std::array dropped_modules = {"attention.output.dense",
+                                        "output.dense",
+                                        "embeddings.LayerNorm",
+                                        "ffn.lin2",
+                                        "attn.c_proj",
+                                        "mlp.c_proj",
+                                        "SelfAttention.o",
+                                        "EncDecAttention.o",
+                                        "DenseReluDense.wo",
+                                        "DenseReluDense.act",
+                                        "self_attn.out_proj",
+                                        "encoder_attn.out_proj",
+                                        "post_attention.conv1d",
+                                        "output.conv1d",
+                                        "attention.post_proj",
+                                        "ffn.linear_2",
+                                        "embeddings.layer_norm",
+                                        "ff.layer_2",
+                                        "attention.out_proj",
+                                        "feed_forward.intermediate_act_fn",
+                                        "feed_forward.output_dense",
+                                        "feature_projection.projection"};
 
 bool ends_with_module(std::string_view path, std::string_view tail) {
   return path == tail ||
          (path.size() > tail.size() && path.ends_with(tail) && path[path.size() - tail.size() - 1] == '.');
 }
 
-/// Modules of BART's kind: their layers, of which the second linear is dropped out too, hold fc2 themselves. Those of
-/// CLIP's kind have it in an mlp, and no dropout.
-bool is_of_bart(const std::set<std::string_view>& paths, std::string_view attention) {
-  const std::string layer(attention.substr(0, attention.rfind('.', attention.rfind('.') - 1)));
-  return paths.contains(layer + ".fc2");
+/// Layers of BART's kind hold fc2 themselves and drop its result out too, those of wav2vec 2.0's kind have a module for
+/// it. CLIP's kind has an mlp, GPT-Neo other names, and no dropout.
+bool is_of_bart_or_wav2vec(const std::set<std::string_view>& paths, std::string_view projection) {
+  const std::string layer(projection.substr(0, projection.rfind('.', projection.rfind('.') - 1)));
+  return paths.contains(layer + ".fc2") || paths.contains(layer + ".feed_forward.output_dense");
 }
 
 bool is_dropped(const std::set<std::string_view>& paths, std::string_view path, bool t5) {
   for (const std::string_view tail : dropped_modules)
-    if (ends_with_module(path, tail)) return !tail.ends_with("attn.out_proj") || is_of_bart(paths, path);
+    if (ends_with_module(path, tail)) return !tail.ends_with(".out_proj") || is_of_bart_or_wav2vec(paths, path);
   if (t5) return ends_with_module(path, "final_layer_norm") || ends_with_module(path, "embed_tokens");
   // layers.N.fc2, not that of a module in the layer
   if (!ends_with_module(path, "fc2") || path.size() < 4) return false;
@@ -111,12 +131,51 @@ std::vector<ValueId> before_index_gaps(const Recovery& r) {
   return gaps;
 }
 
+/// Where a transformer of an unknown family may have dropouts: on residual branches (a mask), on attention's
+/// probabilities and on what a layer's second linear reads (a mask and the result, which is saved instead).
+void say_unknown(Recovery& r) {
+  const GraphView& g = r.graph;
+  bool folded = false, normalised = false;
+  Bytes masks, results;
+  std::size_t places = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    const ValueId v = g.output(n);
+    if (!v.valid() || !g.value(v).is_tensor() || !is_float(g.value(v).dtype)) continue;
+    const auto residual = [&] {
+      return g.is(n, "Add") && g.dims(v).size() == 3 && g.dims(g.input(n, 0)) == g.dims(v) &&
+             g.dims(g.input(n, 1)) == g.dims(v);
+    };
+    normalised = normalised || g.is(n, "LayerNormalization");
+    ValueId dropped;
+    if (g.is(n, "MatMul") && g.is_weight(g.input(n, 1), 2)) {
+      folded = folded || g.name(g.input(n, 1)).starts_with("onnx::MatMul");
+      const std::string_view op = g.producer_op(g.input(n, 0));
+      if (op == "Mul" || op == "Relu") dropped = g.input(n, 0);
+    } else if (g.is(n, "Softmax") && r.is_free(n)) {
+      dropped = v;
+    } else if (residual()) {
+      masks += Bytes(g.value(v).count());
+      ++places;
+    }
+    if (!dropped.valid()) continue;
+    masks += Bytes(g.value(dropped).count());
+    results += bytes_of(DType::f32, g.value(dropped).count());
+    ++places;
+  }
+  if (folded && normalised && places)
+    r.diagnose("dropout-unknown", Severity::warning,
+               "an inference export holds no dropout; modules of these names are not known, " + std::to_string(places) +
+                   " places may have one: export in training mode to have them counted",
+               masks + results);
+}
+
 }  // namespace
 
 void plan_dropouts_by_name(Recovery& r) {
   const GraphView& g = r.graph;
   if (r.origins.has_text() || r.mode.exported_training || !r.options.training || !r.mode.torch_names) return;
-  bool t5 = false, learned_positions = false, vision = false;
+  bool t5 = false, learned_positions = false, vision = false, no_dropout = false;
   std::set<std::string_view> paths;
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
@@ -124,11 +183,13 @@ void plan_dropouts_by_name(Recovery& r) {
     paths.insert(path);
     t5 = t5 || path.find("SelfAttention") != std::string_view::npos;
     learned_positions = learned_positions || ends_with_module(path, "wpe");
-    vision = vision || g.is(n, "Conv");
+    // Convolutions over sequences are those of speech and of SqueezeBERT.
+    vision = vision || (g.is(n, "Conv") && g.dims(g.input(n, 1)).size() > 3);
+    no_dropout = no_dropout || path_has_no_dropout(path);
   }
   // Vision transformers of these names have a dropout probability of zero by default.
   std::vector<LastOfScope> places;
-  if (!vision) {
+  if (!vision && !no_dropout) {
     std::unordered_map<std::string_view, NodeIndex> last;
     bool embedded = false;
     for (std::size_t i = 0; i < g.size(); ++i) {
@@ -166,7 +227,10 @@ void plan_dropouts_by_name(Recovery& r) {
       bound += bytes_at(v);
       ++elsewhere;
     }
-  if (places.empty() && elsewhere == 0) return;
+  if (places.empty() && elsewhere == 0) {
+    if (gaps.empty() && !vision && !no_dropout) say_unknown(r);
+    return;
+  }
   for (std::size_t i = 0; i < g.size() && !places.empty(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});

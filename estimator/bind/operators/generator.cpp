@@ -113,6 +113,18 @@ void multinomial(const NodeShaper& op) {
   op.set(0, type_attribute(op, "dtype", DType::i32), {d[0], op.node().integer("sample_size", 1)});
 }
 
+/// The numbers of a one-hot tensor whose rows are last: repeats of an axis are made so (torch.repeat_interleave).
+std::optional<Integers> one_hot_contents(const NodeShaper& op, std::size_t axis, std::int64_t depth) {
+  const Integers *indices = op.integers(0), *values = op.integers(2);
+  if (!indices || !values || values->size() != 2 || axis != op.rank(0) ||
+      depth > max_folded_integers / std::max<std::int64_t>(std::ssize(*indices), 1))
+    return std::nullopt;
+  Integers out;
+  for (const std::int64_t index : *indices)
+    for (std::int64_t i = 0; i < depth; ++i) out.push_back((*values)[i == index || i == index + depth ? 1 : 0]);
+  return out;
+}
+
 /// OneHot(indices, depth, values).
 void one_hot(const NodeShaper& op) {
   const ShapedValue& depth = op.tensor(1);
@@ -121,8 +133,13 @@ void one_hot(const NodeShaper& op) {
   op.require(*number >= 0 && *number < 9e18, "the depth is no size");
   Dims result = op.dims(0);
   const std::size_t axis = op.axis(op.node().integer("axis", -1), result.size() + 1);
-  result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<std::int64_t>(*number));
-  op.set(0, op.dtype(2), std::move(result));
+  const auto size = static_cast<std::int64_t>(*number);
+  result.insert(result.begin() + static_cast<std::ptrdiff_t>(axis), size);
+  if (auto contents = one_hot_contents(op, axis, size)) {
+    op.set_known(0, op.dtype(2), std::move(result), std::move(*contents));
+  } else {
+    op.set(0, op.dtype(2), std::move(result));
+  }
 }
 
 constexpr OperatorRule rules[] = {

@@ -41,10 +41,13 @@ void reduce(Recovery& r, std::string_view over_axes, std::string_view over_all) 
 void mean(Recovery& r) { reduce(r, "aten::mean.dim", "aten::mean"); }
 void sum(Recovery& r) { reduce(r, "aten::sum.dim_IntList", "aten::sum"); }
 /// Of x.max(dim) whose indices nobody reads the file holds the values alone, as of x.amax(dim): over one axis the first
-/// is usual.
+/// is usual. The second keeps x.
 void extreme(Recovery& r, const std::string& name) {
   const Axes a = axes_of(r);
   if (a.axes.size() != 1 || (a.all && !a.keep)) return reduce(r, "aten::a" + name, "aten::" + name);
+  if (r.options.training && is_float(r.dtype(r.in(0))))
+    r.diagnose("max-or-amax", Severity::info, "a maximum over one axis is taken to be x." + name + "(dim)",
+               bytes_of(r.dtype(r.in(0)), r.graph.value(r.in(0)).count()));
   r.emit_many("aten::" + name + ".dim", {r.tensor(0), a.axes[0], a.keep}, {r.out(), {}});
 }
 

@@ -24,6 +24,7 @@ PatternFamily random_patterns();
 PatternFamily batch_norm_patterns();
 PatternFamily recurrent_patterns();
 PatternFamily embedding_bag_patterns();
+PatternFamily loss_patterns();
 
 /// Claims every pattern found among nodes that no text has claimed.
 void plan_patterns(Recovery& r);
