@@ -106,9 +106,18 @@ class InPlace {
       }
       return true;
     }
-    if (sign != '+' || !r_.mode.conv_net || readers_[x.at()] != 1) return false;
+    if (sign != '+' || readers_[x.at()] != 1) return false;
     const std::string_view made = maker(x);
-    return made == "aten::batch_norm" || made == "aten::add_.Tensor";
+    return (r_.mode.conv_net && (made == "aten::batch_norm" || made == "aten::add_.Tensor")) ||
+           (made == "aten::mul.Tensor" && is_residual_branch(static_cast<std::size_t>(made_by_[x.at()])));
+  }
+
+  /// The end of a branch as torchvision's blocks have it, who go on with `result += input`: stochastic depth, or the
+  /// layer's scale where that drops nothing.
+  bool is_residual_branch(std::size_t product) const {
+    const SlotId scale = first_tensor(product);
+    return r_.origins.module(r_.origin(product).node).ends_with(".stochastic_depth") ||
+           (r_.parameters.is_parameter(scale) && r_.parameters.at(scale).name.ends_with(".layer_scale"));
   }
 
   Recovery& r_;
