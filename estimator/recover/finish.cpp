@@ -46,7 +46,7 @@ void remove_dead_calls(Recovery& r) {
       origins[kept] = origins[i];
     }
     for (SlotId& s : p.calls[kept].outputs)
-      if (s.valid() && !read[s.at()] && p.calls[kept].outputs.size() > 1) s = {};
+      if (s.valid() && !read[s.at()] && p.calls[kept].outputs.size() > 1 && !origins[kept].all_named) s = {};
     ++kept;
   }
   p.calls.resize(kept);

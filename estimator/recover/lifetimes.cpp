@@ -252,6 +252,8 @@ class Lifetimes {
     if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {innermost, When::exit, 0, s});
     if (r_.origin(at(i)).temporary || open.empty())
       return drop(readers.empty() ? i : readers.back(), {innermost, When::read, 0, s});
+    if (readers.empty() && open.size() > 1 && open.back().source.empty() && is_recurrent(calls_[at(i)]))
+      return place_unread_state(i, s);
     if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers))
       return drop(last_call_of_rotary(i), {innermost - 1, When::exit, 0, s});
     std::size_t k = open.size() - 1;
@@ -306,6 +308,22 @@ class Lifetimes {
       break;
     }
     drop(std::max(run.last, last_use), {depth, When::exit, place_of(run, name), s});
+  }
+
+  bool is_recurrent(const Call& c) const {
+    const std::string& op = r_.program.name_of(c.op);
+    return op == "aten::lstm.input" || op == "aten::gru.input" || op.starts_with("aten::rnn_");
+  }
+
+  /// "x, _ = self.lstm(x)": the name keeps the state until the caller's next such line, or its end.
+  void place_unread_state(CallIndex i, SlotId s) {
+    const auto& open = frames(i);
+    const std::size_t k = open.size() - 2;
+    const CallIndex end = runs_[static_cast<std::size_t>(open[k].id)].last;
+    for (CallIndex j = i + 1; j <= end; ++j)
+      if (frames(j).size() == k + 2 && frames(j)[k].id == open[k].id && is_recurrent(calls_[at(j)]))
+        return drop(returned(j, k), {static_cast<int>(k), When::bound_again, 0, s});
+    drop(end, {static_cast<int>(k), When::exit, 0, s});
   }
 
   /// Index of the segment that call i belongs to.

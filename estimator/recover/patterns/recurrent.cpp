@@ -156,7 +156,14 @@ void emit_stack(Recovery& r, const Stack& stack) {
   const std::string_view op = kind == "LSTM"  ? "aten::lstm.input"
                               : kind == "GRU" ? "aten::gru.input"
                                               : "aten::rnn_tanh.input";
-  r.emit_many(op, std::move(args), results);
+  // The states are there even where the file has no name for them.
+  Slots made;
+  for (const ValueId v : results)
+    made.push_back(r.builder.slot(v.valid() ? std::string(g.name(v)) : name + ".state" + std::to_string(made.size())));
+  r.list_call(op, std::move(args), made);
+  r.call_origins().back().all_named = true;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i].valid()) r.define(results[i], made[i]);
 }
 
 /// At the first layer of a module: all of them, and the transposes that batch_first stands for.

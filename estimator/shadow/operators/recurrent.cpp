@@ -281,8 +281,9 @@ Outputs run(Shadow& m, const Value& input, const Value& hx, const Value& cx, con
                  layers, batch_first, dropout, train, both, Dims{}, Value());
   };
   if (train.boolean() && dropout.real() > 0) m.use_dropout_state();
-  const DType low = m.autocast_dtype();
-  if (low == DType::undefined || params.list()[0].tensor()->dtype != DType::f32)
+  // The wrapper casts to float16 under bfloat16 autocast too (ATen/cudnn/AutocastRNN.cpp).
+  const DType low = DType::f16;
+  if (m.autocast_dtype() == DType::undefined || params.list()[0].tensor()->dtype != DType::f32)
     return call(input, params, Value(), hx, cx);
   Tensor flat;
   const ValueList weights = flattened(m, params.list(), low, flat);
