@@ -1,6 +1,7 @@
 #include "estimator/plan/checkpoint/step_profile.h"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -43,7 +44,7 @@ Run run(const ShapedPrograms& programs, const Scenario& scenario) {
   const auto profile = profile_of(scenario);
   shadow::Shadow machine(*table.table, device_facts(scenario, profile.get()));
   Run r;
-  StepWatch watch(machine, scenario, program, &r.log);
+  StepWatch watch(machine, scenario, program, profiled_steps - 1, r.log);
   Diagnostics ignored;
   run_session(watch, programs.order, scenario, profiled_steps, ignored);
   machine.recorder().log = nullptr;
@@ -286,7 +287,8 @@ StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenari
   kept.checkpoint = CheckpointKind::none;
   single.checkpoint = CheckpointKind::plan;
   single.checkpoint_plan = {.segments = {{.begin = 0, .end = program.calls.size()}}};
-  const Run a = run(programs, kept), b = run(programs, single);
+  auto beside = std::async(std::launch::async, [&] { return run(programs, single); });
+  const Run a = run(programs, kept), b = beside.get();
   StepProfile profile = Taking(program, a, b).apart();
   profile.autocast = scenario.autocast_dtype() != DType::undefined;
   return profile;

@@ -4,21 +4,21 @@
 
 namespace headroom {
 
-StepWatch::StepWatch(shadow::Shadow& machine, const Scenario& scenario, const Program& program, shadow::StepLog* log)
-    : m_(machine), scenario_(scenario), program_(program), log_(log) {
-  m_.recorder().log = log;
-}
+StepWatch::StepWatch(shadow::Shadow& machine, const Scenario& scenario, const Program& program, int step,
+                     shadow::StepLog& log)
+    : m_(machine), scenario_(scenario), program_(program), step_(step), log_(log) {}
 
 void StepWatch::phase(Phase phase, int step) {
   m_.phase(phase, step);
-  forward_ = phase == Phase::forward || phase == Phase::backward;
-  if (phase != Phase::forward) return;
+  watching_ = step == step_ && (phase == Phase::forward || phase == Phase::backward);
+  m_.recorder().log = watching_ ? &log_ : nullptr;
+  if (!watching_ || phase != Phase::forward) return;
   begins.clear();
   reads.clear();
   writes.clear();
   makes.clear();
   costs.clear();
-  if (log_) *log_ = {};
+  log_ = {};
 }
 
 void StepWatch::note_tensor(SlotId slot, std::vector<CostTensor>& shapes, std::vector<std::int32_t>& blocks) const {
@@ -46,7 +46,7 @@ void StepWatch::note_tensors(const Arg& a, std::vector<CostTensor>& shapes, std:
 
 void StepWatch::call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs,
                      const Site& site) {
-  if (!forward_ || begins.size() > program_.calls.size()) {
+  if (!watching_ || begins.size() > program_.calls.size()) {
     m_.call(op, args, outputs, site);
     return;
   }

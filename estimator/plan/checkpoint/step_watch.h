@@ -1,4 +1,4 @@
-// StepWatch: a shadow machine with notes on the last forward pass and the backward after it.
+// StepWatch: a shadow machine with notes on one step's last forward pass and the backward after it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace headroom {
 
 class StepWatch final : public Machine {
  public:
-  /// `log` may be null. Both must outlive this.
-  StepWatch(shadow::Shadow& machine, const Scenario& scenario, const Program& program, shadow::StepLog* log);
+  /// All must outlive this. While there is a log the machine repeats no call that it knows: only `step` has one.
+  StepWatch(shadow::Shadow& machine, const Scenario& scenario, const Program& program, int step, shadow::StepLog& log);
 
   /// Places in the trace, and sequence numbers, when a call of the forward pass began: the program's calls, then the
   /// loss' first.
@@ -57,8 +57,9 @@ class StepWatch final : public Machine {
   shadow::Shadow& m_;
   const Scenario& scenario_;
   const Program& program_;
-  shadow::StepLog* log_;
-  bool forward_ = false;
+  const int step_;
+  shadow::StepLog& log_;
+  bool watching_ = false;
 };
 
 }  // namespace headroom
