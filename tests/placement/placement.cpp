@@ -81,13 +81,12 @@ std::size_t check(const Question& q) {
     all.push_back({q.simulated(s), recomputed_work(profile, s)});
   });
   const bool autocast = q.scenario.autocast_dtype() != DType::undefined;
-  CHECK(front.exact != autocast);
+  CHECK(front.exact != autocast);  // no program here has two calls that share a cast
   std::vector<Figures> planned;
   for (const Placement& p : front.placements) {
     planned.push_back({p.peak, p.work});
     CHECK(q.simulated(p.segments) == p.peak);
   }
-  if (autocast) return all.size();  // 21 of 30 are equal
   const bool equal = best(all) == planned;
   CHECK(equal);
   if (!equal) {

@@ -3,288 +3,77 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
-#include <span>
 #include <utility>
+
+#include "estimator/plan/checkpoint/cuts.h"
+#include "estimator/plan/checkpoint/part_walker.h"
 
 namespace headroom {
 namespace {
 
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), nothing = -(most / 4);
 constexpr std::size_t most_pairs = 30'000;  ///< of cuts with a segment between them
-constexpr std::size_t most_points = 256;    ///< of one state's front
 constexpr std::size_t most_states = 24;     ///< of one cut
-constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::min() / 4;
+/// Of one state's front: so many that the table's work and its size stay bounded.
+constexpr std::size_t least_points = 256, points_times_choices = 32 << 20, points_times_states = 4 << 20;
 
-using Blocks = std::vector<std::int32_t>;  ///< sorted
+constexpr auto none = std::numeric_limits<std::uint32_t>::max();
 
-/// What one part of the forward pass does to a prefix that ends in front of it.
-struct Part {
-  std::size_t end = 0;        ///< call
-  std::int64_t forward = 0;   ///< most that lives while it runs, besides what only the prefix holds
-  std::int64_t backward = 0;  ///< the same of its backward
-  std::int64_t held = 0;      ///< what backward keeps and no variable does, when it ends
-  std::int64_t late = 0;      ///< what backward keeps, and until the end of the forward pass autocast's cache as well
+/// What a suffix of the forward pass needs under the least work.
+struct Point {
+  std::int64_t need = 0;      ///< most that lives, besides what the prefix holds
+  std::int64_t backward = 0;  ///< of that in backward, where the prefix may hold more: its late blocks
   std::int64_t work = 0;
-  Blocks shared;  ///< what backward keeps and variables do too
+  std::int64_t least_work = 0;              ///< of those that need no more, and of this one
+  std::uint32_t segment = none, point = 0;  ///< the first segment, a choice, and the point behind it
 };
 
-/// Marks on blocks that are forgotten at once.
-class Marks {
+/// Points that came by, in the order of their needs. No point's backward lies below its need by more than `late`.
+class Staircase {
  public:
-  explicit Marks(std::size_t blocks) : at_(blocks) {}
-  void clear() { ++now_; }
-  bool has(std::int32_t b) const { return at_[static_cast<std::size_t>(b)] == now_; }
-  /// False when it was marked before.
-  bool add(std::int32_t b) { return std::exchange(at_[static_cast<std::size_t>(b)], now_) != now_; }
+  explicit Staircase(std::int64_t late) : late_(late) {}
 
- private:
-  std::vector<std::uint32_t> at_;
-  std::uint32_t now_ = 1;
-};
-
-/// Walks over parts of the forward pass and says what they need.
-class Walker {
- public:
-  explicit Walker(const StepProfile& p)
-      : p_(p),
-        dies_(p.blocks.size(), p.events.size()),
-        before_(p.blocks.size()),
-        saved_(p.blocks.size()),
-        arguments_(p.blocks.size()),
-        work_before_(p.calls + 1) {
-    for (std::size_t e = 0; e < p.events.size(); ++e)
-      if (p.events[e].block >= 0 && !p.events[e].made) dies_[static_cast<std::size_t>(p.events[e].block)] = e;
-    for (std::size_t c = 0; c < p.calls; ++c) work_before_[c + 1] = work_before_[c] + p.call[c].work;
-    find_late();
+  void clear() { steps_.clear(); }
+  /// None of them is as good as `p` in everything.
+  bool improved_by(const Point& p) const {
+    const std::size_t above = first_above(p.backward);
+    return above == 0 || steps_[above - 1].work > p.work;
   }
-
-  /// Some part keeps blocks that count in backward only.
-  bool any_late() const { return any_late_; }
-
-  /// [begin, end) without a checkpoint, after a prefix that holds `shared`.
-  Part keep(std::size_t begin, std::size_t end, const Blocks& shared) {
-    start(shared);
-    std::int64_t forward = begin == 0 ? p_.live_at_start : nothing, backward = nothing, dead = 0, saved = 0;
-    std::int64_t late = 0, after_late = nothing;
-    bool late_gone = false;
-    Blocks held = shared;
-    for (std::size_t c = begin; c < end; ++c) {
-      for (std::size_t n = p_.call[c].node; n < p_.call[c + 1].node; ++n) {
-        const StepProfile::Node& node = p_.nodes[n];
-        const std::int64_t below = saved;
-        for (std::size_t s = node.saves_begin; s < node.saves_end; ++s) {
-          const std::int32_t b = p_.saves[s];
-          if (b < 0 || !saved_.add(b) || before_.has(b)) continue;
-          if (late_[static_cast<std::size_t>(b)])
-            late += block(b).bytes;
-          else
-            held.push_back(b);
-          if (!block(b).outlives) saved += block(b).bytes;
-        }
-        if (!node.runs) continue;
-        backward = std::max({backward, std::max(node.applying, node.leaving) + saved, node.after + below});
-      }
-      for (std::size_t e = p_.call[c].event; e < p_.call[c + 1].event; ++e) {
-        const StepProfile::Event& event = p_.events[e];
-        const std::int32_t b = event.block;
-        if (event.made) {
-          std::int64_t& peak = late_gone ? after_late : forward;
-          peak = std::max(peak, event.live + dead);
-        } else if (b >= 0) {
-          if (late_[static_cast<std::size_t>(b)])
-            late_gone = true;
-          else if (before_.has(b) || saved_.has(b))
-            dead += block(b).bytes;
-        }
-      }
-    }
-    Part part{.end = end, .forward = forward, .held = dead, .late = late};
-    part.backward = std::max(after_late, backward == nothing ? nothing : backward + before_bytes_);
-    part.shared = alive_at(end, held);
-    return part;
-  }
-
-  /// Segments from `begin` on: `found(part)` for each end that `ends` (ascending) names and that makes one.
-  template <class Found>
-  void checkpoint(std::size_t begin, std::span<const std::size_t> ends, const Blocks& shared, Found&& found) {
-    start(shared);
-    arguments_.clear();
-    Blocks held = shared;
-    std::int64_t forward = nothing, dead = 0;           // while it runs first
-    std::int64_t live = 0, most = 0, most_at_stop = 0;  // while it runs again: what it makes
-    std::int64_t begins_at = nothing;                   // what else lives when that starts
-    std::int64_t arguments = 0, saved = 0;              // that only the segment holds
-    std::int64_t outside = nothing, inside = nothing;   // nodes whose segment is gone; others, without arguments
-    std::int64_t rest = nothing, rest_saved = nothing;  // nodes after the last that saves: before and after a rerun
-    std::size_t stop = begin;
-    bool any = false;
-    const std::size_t level = p_.call[begin].level;
-    std::size_t common = p_.call[begin].depth;
-    auto next = std::upper_bound(ends.begin(), ends.end(), begin);
-    for (std::size_t c = begin; c < p_.calls && next != ends.end(); ++c) {
-      const StepProfile::Call& call = p_.call[c];
-      if (c > begin) common = std::min(common, call.level);
-      if (common < level) return;
-      for (const std::int32_t b : call.reads) {
-        if (block(b).made >= begin || !arguments_.add(b)) continue;
-        if (block(b).written > begin) return;
-        if (before_.has(b)) continue;
-        held.push_back(b);
-        if (!block(b).outlives) arguments += block(b).bytes;
-      }
-      for (std::size_t n = call.node; n < p_.call[c + 1].node; ++n) {
-        const StepProfile::Node& node = p_.nodes[n];
-        const std::int64_t below = saved;
-        const bool saves = node.saves_begin != node.saves_end, first = saves && !any;
-        for (std::size_t s = node.saves_begin; s < node.saves_end; ++s) {
-          const std::int32_t b = p_.saves[s];
-          if (b < 0 || (block(b).made < begin && arguments_.has(b)) || !saved_.add(b)) continue;
-          saved += block(b).bytes;
-          // A cast that autocast had cached is made again.
-          if (block(b).made < begin) most = std::max(most, live += block(b).bytes);
-        }
-        if (saves) {
-          any = true;
-          stop = c;
-          most_at_stop = most;
-          inside = std::max(inside, rest_saved);
-          rest = rest_saved = nothing;
-        }
-        if (!node.runs) continue;
-        if (!any) {
-          outside = std::max({outside, node.applying, node.leaving, node.after});
-          continue;
-        }
-        if (saves) {
-          begins_at = node.begin;
-          inside = std::max({inside, node.applying + saved, node.leaving + below});
-          (first ? outside : inside) = std::max(first ? outside : inside, node.after + below);
-        } else {
-          const std::int64_t all = std::max({node.applying, node.leaving, node.after});
-          rest = std::max(rest, all);
-          rest_saved = std::max(rest_saved, all + saved);
-        }
-      }
-      for (std::size_t e = call.event; e < p_.call[c + 1].event; ++e) {
-        const StepProfile::Event& event = p_.events[e];
-        const std::int32_t b = event.block;
-        if (event.made) {
-          forward = std::max(forward, event.live + dead);
-          if (b < 0) continue;
-          most = std::max(most, live += block(b).bytes);
-          if (stop == c && static_cast<std::size_t>(b) < call.made_at_last_save) most_at_stop = most;
-        } else if (b >= 0) {
-          if (before_.has(b) || arguments_.has(b)) dead += block(b).bytes;
-          if (block(b).made >= begin && !saved_.has(b)) live -= block(b).bytes;
-        }
-      }
-      if (*next != c + 1) continue;
-      ++next;
-      if (!any || common < p_.call[c + 1].level) continue;
-      std::int64_t backward = std::max(outside, arguments + std::max(inside, rest));
-      if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + most_at_stop);
-      Part part{.end = c + 1, .forward = forward, .held = dead};
-      part.backward = backward + before_bytes_;
-      part.work = rerun_work + work_before_[stop] - work_before_[begin] + p_.call[stop].work_as_last;
-      part.shared = alive_at(c + 1, held);
-      found(std::move(part));
-    }
+  void add(const Point& p) {
+    // What is yet to come needs as much in backward.
+    if (p.backward == p.need - late_) steps_.clear();
+    std::size_t from = first_above(p.backward), to = from;
+    while (to < steps_.size() && steps_[to].work >= p.work) ++to;
+    if (from > 0 && steps_[from - 1].backward == p.backward) --from;
+    steps_.erase(at(from), at(to));
+    steps_.insert(at(from), {p.backward, p.work});
   }
 
  private:
-  const StepProfile::Block& block(std::int32_t b) const { return p_.blocks[static_cast<std::size_t>(b)]; }
-
-  void start(const Blocks& shared) {
-    before_.clear();
-    saved_.clear();
-    before_bytes_ = 0;
-    for (const std::int32_t b : shared) {
-      before_.add(b);
-      if (!block(b).outlives) before_bytes_ += block(b).bytes;
-    }
-  }
-
-  /// Of `held`, what variables still hold in front of the call.
-  Blocks alive_at(std::size_t call, const Blocks& held) const {
-    Blocks out;
-    for (const std::int32_t b : held)
-      if (dies_[static_cast<std::size_t>(b)] >= p_.call[call].event) out.push_back(b);
-    std::sort(out.begin(), out.end());
-    return out;
-  }
-
-  /// Casts in autocast's cache that the nodes of one call save: nothing after that call asks for them.
-  void find_late() {
-    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-    std::vector<std::size_t> saver(p_.blocks.size(), none);
-    late_.assign(p_.blocks.size(), 0);
-    for (std::size_t c = 0; c <= p_.calls; ++c)
-      for (std::size_t n = p_.call[c].node; n < p_.call[c + 1].node; ++n)
-        for (std::size_t k = p_.nodes[n].saves_begin; k < p_.nodes[n].saves_end; ++k) {
-          if (p_.saves[k] < 0) continue;
-          const auto b = static_cast<std::size_t>(p_.saves[k]);
-          const bool cached = !p_.blocks[b].variable && !p_.blocks[b].outlives && p_.blocks[b].made == c &&
-                              c < p_.calls && dies_[b] >= p_.call[p_.calls].event;
-          late_[b] = cached && (saver[b] == none || saver[b] == c);
-          saver[b] = c;
-        }
-    any_late_ = std::find(late_.begin(), late_.end(), 1) != late_.end();
-  }
-
-  const StepProfile& p_;
-  std::vector<std::size_t> dies_;  ///< by block: event; the end when nothing in the forward pass ends it
-  Marks before_, saved_, arguments_;
-  std::int64_t before_bytes_ = 0;
-  std::vector<std::int64_t> work_before_;
-  std::vector<char> late_;
-  bool any_late_ = false;
-};
-
-/// Calls in front of which a segment may begin or end: all, or as many as there is time for.
-std::vector<std::size_t> cuts_of(const StepProfile& p, bool& exact) {
-  std::vector<std::size_t> cuts(p.calls + 1);
-  for (std::size_t c = 0; c < cuts.size(); ++c) cuts[c] = c;
-  const auto live = [&](std::size_t c) {
-    return p.call[c].event == 0 ? p.live_at_start : p.events[p.call[c].event - 1].live;
+  struct Step {
+    std::int64_t backward, work;
   };
-  while (true) {
-    std::map<std::size_t, std::size_t> pairs;  // by level
-    std::size_t all = 0;
-    for (std::size_t i = 0; i < cuts.size() && all <= 64 * most_pairs; ++i) {
-      const std::size_t level = p.call[cuts[i]].level;
-      for (std::size_t k = i + 1; k < cuts.size(); ++k) {
-        ++pairs[level];
-        ++all;
-        if (p.call[cuts[k]].level < level) break;
-      }
-    }
-    if (all <= most_pairs || cuts.size() <= 3) return cuts;
-    exact = false;
-    const std::size_t crowded = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-                                  return a.second < b.second;
-                                })->first;
-    // Between neighbours of its level, a cut that more lives at is of less use; of equals, every second goes.
-    std::vector<std::size_t> of_level;
-    for (const std::size_t c : cuts)
-      if (c != 0 && c != p.calls && p.call[c].level == crowded) of_level.push_back(c);
-    std::vector<std::size_t> dropped;
-    for (std::size_t i = 1; i + 1 < of_level.size(); ++i)
-      if (live(of_level[i]) > std::min(live(of_level[i - 1]), live(of_level[i + 1]))) dropped.push_back(of_level[i]);
-    if (dropped.empty())
-      for (std::size_t i = 0; i < of_level.size(); i += 2) dropped.push_back(of_level[i]);
-    if (dropped.empty()) return cuts;
-    std::erase_if(cuts, [&](std::size_t c) { return std::binary_search(dropped.begin(), dropped.end(), c); });
+  std::vector<Step>::iterator at(std::size_t i) { return steps_.begin() + static_cast<std::ptrdiff_t>(i); }
+  std::size_t first_above(std::int64_t backward) const {
+    if (steps_.empty() || steps_.back().backward <= backward) return steps_.size();
+    const auto above = std::upper_bound(steps_.begin(), steps_.end(), backward,
+                                        [](std::int64_t b, const Step& s) { return b < s.backward; });
+    return static_cast<std::size_t>(above - steps_.begin());
   }
-}
+
+  std::int64_t late_;
+  std::vector<Step> steps_;  ///< backward ascending, work descending
+};
 
 class Table {
  public:
-  Table(const StepProfile& p, const SegmentFilter& allowed) : p_(p), allowed_(allowed), walker_(p) {
-    front_.exact = !p.autocast;
-    cuts_ = cuts_of(p, front_.exact);
+  Table(const StepProfile& p, const SegmentFilter& allowed)
+      : p_(p), allowed_(allowed), walker_(p), cuts_(cuts_of(p, most_pairs)) {
+    front_.exact = !p.autocast && cuts_.size() == p.calls + 1;
     front_.cuts = cuts_.size() - 2;
     cuts_.push_back(p.calls + 1);
-    for (std::size_t i = 0; i < cuts_.size(); ++i) at_.emplace(cuts_[i], i);
+    at_.resize(p.calls + 2);
+    for (std::size_t i = 0; i < cuts_.size(); ++i) at_[cuts_[i]] = i;
     states_.resize(cuts_.size());
   }
 
@@ -292,12 +81,15 @@ class Table {
     state_of(0, {});
     for (std::size_t i = 0; i + 1 < cuts_.size(); ++i)
       for (std::size_t s = 0; s < states_[i].size(); ++s) open(i, s);
+    std::size_t states = 0;
+    for (const auto& of_cut : states_) states += of_cut.size();
+    most_points_ =
+        std::max(least_points, std::min(points_times_choices / choices_.size(), points_times_states / states));
     for (State& s : states_.back()) s.points.push_back({});
     for (std::size_t i = cuts_.size() - 1; i-- > 0;)
-      for (State& s : states_[i]) solve(s);
-    const auto& points = states_[0][0].points;
-    for (std::size_t k = 0; k < points.size(); ++k)
-      if (k == 0 || points[k].work < front_.placements.back().work) read(k);
+      for (State& s : states_[i]) solve(s, walker_.late_before(cuts_[i]));
+    for (const Point& p : states_[0][0].points)
+      if (front_.placements.empty() || p.work < front_.placements.back().work) read(p);
     std::reverse(front_.placements.begin(), front_.placements.end());
     // What lives outside forward and backward bounds every peak from below.
     auto& all = front_.placements;
@@ -309,30 +101,25 @@ class Table {
  private:
   /// The next part, and what comes after it.
   struct Choice {
-    std::size_t cut = 0, state = 0;
+    std::size_t begin = 0, cut = 0, state = 0;  ///< the part's first call; where it ends
     std::int64_t forward = 0, backward = 0, held = 0, late = 0, work = 0;
     bool segment = false;
   };
-  struct Point {
-    std::int64_t forward = 0, backward = 0, work = 0;
-    std::uint32_t choice = 0, next = 0;  ///< of the state's choices; of the next state's points
-    std::int64_t need() const { return std::max(forward, backward); }
-  };
   struct State {
     Blocks shared;
-    std::vector<Choice> choices;
-    std::vector<Point> points;  ///< need ascending, work descending
+    std::uint32_t first = 0, last = 0;  ///< its choices
+    std::vector<Point> points;          ///< need ascending; none is as good as another in everything
   };
 
   std::size_t state_of(std::size_t cut, Blocks shared) {
     for (std::size_t s = 0; s < states_[cut].size(); ++s)
       if (states_[cut][s].shared == shared) return s;
-    states_[cut].push_back({std::move(shared), {}, {}});
+    states_[cut].push_back({.shared = std::move(shared)});
     return states_[cut].size() - 1;
   }
 
-  void add(std::size_t cut, std::size_t state, Part part, bool segment) {
-    const std::size_t to = at_.at(part.end);
+  void add(std::size_t cut, Part part, bool segment) {
+    const std::size_t to = at_[part.end];
     // Too many ways to share: what is held counts as held alone from here on, which is never too little.
     if (states_[to].size() >= most_states && !known(to, part.shared)) {
       for (const std::int32_t b : part.shared) part.held += p_.blocks[static_cast<std::size_t>(b)].bytes;
@@ -340,10 +127,7 @@ class Table {
       front_.exact = false;
     }
     const std::size_t next = state_of(to, std::move(part.shared));
-    // Where nothing is late one figure will do.
-    if (!walker_.any_late()) part.forward = part.backward = std::max(part.forward, part.backward);
-    states_[cut][state].choices.push_back(
-        {to, next, part.forward, part.backward, part.held, part.late, part.work, segment});
+    choices_.push_back({cuts_[cut], to, next, part.forward, part.backward, part.held, part.late, part.work, segment});
   }
 
   bool known(std::size_t cut, const Blocks& shared) const {
@@ -352,86 +136,156 @@ class Table {
 
   void open(std::size_t cut, std::size_t state) {
     const Blocks shared = states_[cut][state].shared;
-    add(cut, state, walker_.keep(cuts_[cut], cuts_[cut + 1], shared), false);
-    if (cuts_[cut] >= p_.calls) return;
-    walker_.checkpoint(cuts_[cut], {cuts_.data(), cuts_.size() - 1}, shared, [&](Part part) {
-      if (!allowed_ || allowed_(cuts_[cut], part.end)) add(cut, state, std::move(part), true);
-    });
+    states_[cut][state].first = static_cast<std::uint32_t>(choices_.size());
+    add(cut, walker_.keep(cuts_[cut], cuts_[cut + 1], shared), false);
+    std::vector<std::size_t> ends;
+    for (std::size_t i = cut + 1; i + 1 < cuts_.size(); ++i) {
+      if (!allowed_ || allowed_(cuts_[cut], cuts_[i])) ends.push_back(cuts_[i]);
+      if (p_.call[cuts_[i]].level < p_.call[cuts_[cut]].level) break;
+    }
+    if (!ends.empty())
+      for (Part& part : walker_.checkpoint(cuts_[cut], ends, shared)) add(cut, std::move(part), true);
+    states_[cut][state].last = static_cast<std::uint32_t>(choices_.size());
   }
 
-  void solve(State& s) {
-    std::vector<Point> merged;
-    for (std::uint32_t k = 0; k < s.choices.size(); ++k) {
-      const Choice& c = s.choices[k];
+  /// `q` behind the part that `c` is. `late`: the most that the prefix in front of them holds that counts in backward
+  /// only; what can never decide is raised to what does, so that fewer points differ.
+  static Point behind(const Choice& c, const Point& q, std::int64_t late) {
+    const std::int64_t backward = std::max(c.backward, c.held + c.late + q.backward);
+    const std::int64_t need = std::max({c.forward, backward, c.held + q.need});
+    return {need, std::max(backward, need - late), c.work + q.work, 0, q.segment, q.point};
+  }
+
+  static std::size_t first_of_need(const std::vector<Point>& points, std::int64_t need) {
+    const auto at = std::partition_point(points.begin(), points.end(), [&](const Point& p) { return p.need < need; });
+    return static_cast<std::size_t>(at - points.begin());
+  }
+  /// The one of the least work of those below `need` is there or after it: work descends from any point to those that
+  /// need more by over `late`.
+  static std::size_t least_work_below(const std::vector<Point>& points, std::int64_t need, std::int64_t late) {
+    const std::size_t end = first_of_need(points, need);
+    return end == 0 ? 0 : first_of_need(points, points[end - 1].need - late);
+  }
+
+  static void least_works(std::vector<Point>& points, std::size_t from) {
+    std::int64_t least = from == 0 ? most : points[from - 1].least_work;
+    for (; from < points.size(); ++from) points[from].least_work = least = std::min(least, points[from].work);
+  }
+
+  void begin_with(Point& p, std::uint32_t choice, std::size_t point) const {
+    if (!choices_[choice].segment) return;
+    p.segment = choice;
+    p.point = static_cast<std::uint32_t>(point);
+  }
+
+  /// The points after a choice, [first, last), that may be better than the state's own. Of equals the newer counts,
+  /// whose first segment is longer.
+  std::pair<std::size_t, std::size_t> window(std::vector<Point>& own, std::uint32_t k, std::int64_t late) const {
+    const Choice& c = choices_[k];
+    const std::vector<Point>& after = states_[c.cut][c.state].points;
+    const Point least = behind(c, {.need = nothing, .backward = nothing}, late);
+    std::size_t last = after.size();
+    const auto enough =
+        std::partition_point(own.begin(), own.end(), [&](const Point& p) { return p.least_work > c.work; });
+    if (enough != own.end()) last = first_of_need(after, enough->need + late - c.held);
+    // Of those that need no more than the part itself does, one.
+    std::size_t first =
+        least_work_below(after, least.backward - c.held - c.late + 1, walker_.late_before(cuts_[c.cut]));
+    const auto need = [&](std::size_t j) { return std::max(least.need, c.held + after[j].need) - late; };
+    const auto beaten = [&](std::size_t j, std::size_t rivals) {
+      const std::int64_t work = c.work + after[j].work;
+      if (rivals == 0 || own[rivals - 1].least_work > work) return false;
+      Point& best = own[rivals - 1];
+      if (late == 0 && best.need == need(j) && best.work == work) begin_with(best, k, j);
+      return true;
+    };
+    std::size_t rivals = first < last ? first_of_need(own, need(first)) : 0;
+    for (; first < last; ++first) {
+      while (rivals < own.size() && own[rivals].need <= need(first)) ++rivals;
+      if (!beaten(first, rivals)) break;
+    }
+    rivals = first < last ? first_of_need(own, need(last - 1) + 1) : 0;
+    for (; first < last; --last) {
+      while (rivals > 0 && own[rivals - 1].need > need(last - 1)) --rivals;
+      if (!beaten(last - 1, rivals)) break;
+    }
+    return {first, last};
+  }
+
+  /// Puts the choices' points together.
+  void solve(State& s, std::int64_t late) {
+    std::vector<Point>& own = s.points;
+    std::vector<Point> news, merged;
+    Staircase seen(late);
+    for (std::uint32_t k = s.first; k < s.last; ++k) {
+      const Choice& c = choices_[k];
       const std::vector<Point>& after = states_[c.cut][c.state].points;
-      // Nothing that it gives can beat what there is.
-      const Point least{.forward = c.forward, .backward = c.backward, .work = c.work};
-      if (beaten(least, s.points)) continue;
+      const auto [first, last] = window(own, k, late);
+      if (first >= last) continue;
+      news.clear();
+      std::int64_t least_work = most;
+      for (std::size_t j = first; j < last; ++j) {
+        news.push_back(behind(c, after[j], late));
+        begin_with(news.back(), k, j);
+        least_work = std::min(least_work, news.back().work);
+      }
+      const auto needs_less = [](const Point& a, const Point& b) { return a.need < b.need; };
+      if (c.late > 0) std::sort(news.begin(), news.end(), needs_less);
+      // Own points in front of `begin` and from `end` on stay as they are.
+      const std::size_t begin = least_work_below(own, news.front().need - late + 1, late);
+      std::size_t end = first_of_need(own, news.back().need + late);
+      while (end < own.size() && own[end].work >= least_work) ++end;
+      seen.clear();
       merged.clear();
       const auto keep = [&](const Point& p) {
-        if (!merged.empty() && merged.back().need() == p.need() && beaten(merged.back(), {p})) merged.pop_back();
-        if (!beaten(p, merged)) merged.push_back(p);
+        const bool replaces = !merged.empty() && merged.back().need == p.need && merged.back().backward >= p.backward &&
+                              merged.back().work >= p.work;
+        if (!replaces && !seen.improved_by(p)) return;
+        seen.add(p);
+        if (replaces) merged.pop_back();
+        merged.push_back(p);
       };
-      std::size_t i = 0, j = 0;
-      while (i < s.points.size() || j < after.size()) {
-        Point there;
-        if (j < after.size())
-          there = {std::max(c.forward, c.held + after[j].forward),
-                   std::max(c.backward, c.held + c.late + after[j].backward), c.work + after[j].work, k,
-                   static_cast<std::uint32_t>(j)};
-        if (j == after.size() || (i < s.points.size() && s.points[i].need() <= there.need())) {
-          keep(s.points[i++]);
-        } else {
-          keep(there);
-          ++j;
-        }
+      std::size_t i = begin;
+      for (const Point& p : news) {
+        while (i < end && own[i].need <= p.need) keep(own[i++]);
+        keep(p);
       }
-      std::swap(s.points, merged);
-      if (s.points.size() > 2 * most_points) thin(s.points);
+      while (i < end) keep(own[i++]);
+      const auto at = [&](std::size_t place) { return own.begin() + static_cast<std::ptrdiff_t>(place); };
+      own.insert(own.erase(at(begin), at(end)), merged.begin(), merged.end());
+      least_works(own, begin);
+      if (own.size() > 2 * most_points_) thin(own);
     }
-    if (s.points.size() > most_points) thin(s.points);
-  }
-
-  /// One of `by` is no worse in anything. A part that autocast's cache still holds adds to backward only, so a point
-  /// that is worse in both figures together may yet win in one of them.
-  bool beaten(const Point& p, const std::vector<Point>& by) const {
-    if (!walker_.any_late()) return !by.empty() && by.back().work <= p.work && by.back().need() <= p.need();
-    return std::any_of(by.begin(), by.end(), [&](const Point& q) {
-      return q.work <= p.work && q.forward <= p.forward && q.backward <= p.backward;
-    });
+    if (own.size() > most_points_) thin(own);
   }
 
   /// Every point stays a placement that can be had; the ends stay.
   void thin(std::vector<Point>& points) {
     front_.exact = false;
     std::vector<Point> few;
-    for (std::size_t k = 0; k < most_points; ++k) few.push_back(points[k * (points.size() - 1) / (most_points - 1)]);
+    for (std::size_t k = 0; k < most_points_; ++k) few.push_back(points[k * (points.size() - 1) / (most_points_ - 1)]);
     points = std::move(few);
+    least_works(points, 0);
   }
 
-  void read(std::size_t point) {
-    Placement out;
-    std::size_t cut = 0, state = 0;
-    out.peak = states_[0][0].points[point].need();
-    out.work = states_[0][0].points[point].work;
-    while (cut + 1 < cuts_.size()) {
-      const State& s = states_[cut][state];
-      const Point& p = s.points[point];
-      const Choice& c = s.choices[p.choice];
-      if (c.segment) out.segments.push_back({.begin = cuts_[cut], .end = cuts_[c.cut]});
-      cut = c.cut;
-      state = c.state;
-      point = p.next;
+  void read(const Point& first) {
+    Placement out{.peak = first.need, .work = first.work, .segments = {}};
+    for (const Point* p = &first; p->segment != none;) {
+      const Choice& c = choices_[p->segment];
+      out.segments.push_back({.begin = c.begin, .end = cuts_[c.cut]});
+      p = &states_[c.cut][c.state].points[p->point];
     }
     front_.placements.push_back(std::move(out));
   }
 
   const StepProfile& p_;
   const SegmentFilter& allowed_;
-  Walker walker_;
+  PartWalker walker_;
   std::vector<std::size_t> cuts_;
-  std::map<std::size_t, std::size_t> at_;  ///< index of a cut
-  std::vector<std::vector<State>> states_;
+  std::vector<std::size_t> at_;             ///< by call: index of its cut
+  std::vector<std::vector<State>> states_;  ///< by cut
+  std::vector<Choice> choices_;
+  std::size_t most_points_ = least_points;
   PlacementFront front_;
 };
 
@@ -458,10 +312,8 @@ std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRang
 }
 
 bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end) {
-  bool found = false;
   const std::array<std::size_t, 1> ends{end};
-  Walker(profile).checkpoint(begin, ends, {}, [&](const Part&) { found = true; });
-  return found;
+  return !PartWalker(profile).checkpoint(begin, ends, {}).empty();
 }
 
 }  // namespace headroom

@@ -28,6 +28,11 @@ struct PlacementFront {
 /// What a prefix holds enters a suffix' peak as a sum, but for blocks that both hold: those are the table's states.
 /// Segments begin and end where one module's code can: not in the middle of a module that the other end is outside of.
 /// With `allowed`, of the segments [begin, end) for which it is true.
+///
+/// Lower sets that are prefixes of one order, as in Kusumoto et al. 2019 (arXiv 1905.11722), with labels in place of
+/// slots of memory (label setting of the resource-constrained shortest path), so nothing is rounded. O(s p) for s
+/// segments and p points of a front: s grows with the square of the cuts of one module's code, p is as many as there
+/// are sums of what parts hold, few where layers repeat. Both are bounded; beyond that `exact` is false.
 using SegmentFilter = std::function<bool(std::size_t begin, std::size_t end)>;
 PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed = {});
 
