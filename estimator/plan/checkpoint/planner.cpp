@@ -2,70 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <future>
 #include <map>
+#include <utility>
 
 #include "estimator/base/error.h"
-#include "estimator/base/text.h"
+#include "estimator/plan/checkpoint/module_ranges.h"
+#include "estimator/plan/parallel.h"
 
 namespace headroom {
 namespace {
 
-constexpr std::size_t shown_placements = 10;  ///< of the front, all simulated
-constexpr int most_tries = 12;                ///< for a budget
-
-/// Calls of each module, where they are one stretch.
-class ModuleRanges {
- public:
-  explicit ModuleRanges(const Program& p) : program_(p) {
-    for (std::size_t c = 0; c < p.calls.size(); ++c)
-      for (std::string_view path = p.module_path(p.calls[c].module); !path.empty(); path = parent(path)) {
-        const auto [it, fresh] = ranges_.try_emplace(std::string(path), Range{c, c + 1, 1});
-        if (fresh) continue;
-        if (it->second.end < c) ++it->second.calls;
-        it->second.end = c + 1;
-      }
-  }
-
-  /// The modules that [begin, end) is exactly, outermost ones; empty when it is not.
-  std::vector<std::string> of(std::size_t begin, std::size_t end) const {
-    std::vector<std::string> out;
-    while (begin < end) {
-      std::string_view found;
-      for (std::string_view path = program_.module_path(program_.calls[begin].module); !path.empty();
-           path = parent(path)) {
-        const Range& r = ranges_.find(path)->second;
-        if (r.calls == 1 && r.begin == begin && r.end <= end) found = path;
-      }
-      if (found.empty()) return {};
-      out.emplace_back(found);
-      begin = ranges_.find(found)->second.end;
-    }
-    return out;
-  }
-
-  static std::string_view parent(std::string_view path) {
-    const auto dot = path.rfind('.');
-    return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-  }
-
- private:
-  struct Range {
-    std::size_t begin = 0, end = 0, calls = 0;
-  };
-  const Program& program_;
-  std::map<std::string, Range, std::less<>> ranges_;
-};
-
-}  // namespace
-
-bool one_list(const std::vector<std::string>& modules) {
-  const auto parent = [](const std::string& path) { return path.substr(0, path.rfind('.') + 1); };
-  return std::all_of(modules.begin(), modules.end(), [&](const auto& m) {
-    return !parent(m).empty() && parent(m) == parent(modules[0]) && parse_int(m.substr(parent(m).size())).has_value();
-  });
-}
-
-namespace {
+constexpr std::size_t shown_placements = 10;   ///< of the front, all simulated
+constexpr int most_tries = 12;                 ///< for a budget
+constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
 
 class Planner {
  public:
@@ -86,12 +37,14 @@ class Planner {
     const ModuleRanges modules(*program_);
     modules_ = &modules;
     profile_ = step_profile(programs, scenario_);
+    simulated_[{}] = figures_of(out_.base);
+    const std::vector<Rule> rules = rules_of();
+    auto beside = std::async(std::launch::async, [&] { simulate(segments_of(rules)); });
     const PlacementFront front = place_checkpoints(
         profile_, question_.any_cut ? SegmentFilter() : [&](std::size_t begin, std::size_t end) {
-          const auto of = modules.of(begin, end);
-          return of.size() == 1 ||
-                 (of.size() > 1 && one_list(of) && named({.begin = begin, .end = end}).outputs.size() == 1);
+          return modules.can_be_wrapped(begin, end);
         });
+    beside.get();
     out_.calls = profile_.calls;
     out_.forward_flops = profile_.cost.flops;
     out_.forward_bytes = profile_.cost.bytes;
@@ -99,29 +52,85 @@ class Planner {
     out_.cuts = front.cuts;
     out_.placements = front.placements.size();
     out_.asked = scenario_.device.total_bytes.count() > 0 || question_.most_recomputed.has_value();
-    baselines();
-    show(front.placements);
-    choose(front.placements);
+    const std::vector<const Placement*> shown = shown_of(front.placements), bounded = bounded_of(front.placements);
+    std::vector<std::vector<SegmentRange>> needed;
+    for (const auto* list : {&shown, &bounded})
+      for (const Placement* p : *list) needed.push_back(p->segments);
+    simulate(needed);
+    for (const Rule& r : rules) out_.baselines.push_back(placed(r.name, r.segments));
+    for (const Placement* one : shown) {
+      SimulatedPlacement p = placed("planned", one->segments);
+      // What the allocator made of it may be no better than what costs less.
+      if (out_.front.empty() || p.allocated < out_.front.back().allocated) out_.front.push_back(std::move(p));
+    }
+    choose(front.placements, bounded);
     if (out_.chosen) say_state();
     return std::move(out_);
   }
 
  private:
-  SimulatedPlacement simulated(std::string name, const std::vector<SegmentRange>& segments) {
-    Scenario s = scenario_;
-    if (!segments.empty()) s.checkpoint = CheckpointKind::plan;
-    s.checkpoint_plan.source = name;
-    for (const SegmentRange& r : segments) s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end});
-    const Estimate e = estimator_.estimate(s);
-    SimulatedPlacement p{.name = std::move(name)};
+  /// What the allocator made of segments.
+  struct Figures {
+    Bytes allocated, reserved, device;
+    std::optional<bool> fits;
+    Bytes spare;
+  };
+  struct Rule {
+    std::string name;
+    std::vector<SegmentRange> segments;
+  };
+  using Key = std::vector<std::pair<std::size_t, std::size_t>>;
+
+  static Figures figures_of(const Estimate& e) {
+    return {e.peak_allocated, e.peak_reserved, e.peak_device, e.fits, e.spare};
+  }
+  static Key key_of(const std::vector<SegmentRange>& segments) {
+    Key key;
+    for (const SegmentRange& r : segments) key.emplace_back(r.begin, r.end);
+    return key;
+  }
+
+  /// Runs those that were not run yet, side by side.
+  void simulate(const std::vector<std::vector<SegmentRange>>& sets) {
+    std::vector<std::pair<Key, Figures>> fresh;
+    for (const auto& segments : sets) {
+      Key key = key_of(segments);
+      const bool asked = std::any_of(fresh.begin(), fresh.end(), [&](const auto& f) { return f.first == key; });
+      if (!asked && !simulated_.contains(key)) fresh.emplace_back(std::move(key), Figures{});
+    }
+    std::vector<std::exception_ptr> errors(fresh.size());
+    parallel_for(fresh.size(), 0, [&](std::size_t i) {
+      Scenario s = scenario_;
+      s.checkpoint = CheckpointKind::plan;
+      s.checkpoint_plan.source = "planned";
+      for (const auto& [begin, end] : fresh[i].first)
+        s.checkpoint_plan.segments.push_back({.begin = begin, .end = end});
+      try {
+        fresh[i].second = figures_of(estimator_.estimate(s));
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    });
+    for (const auto& error : errors)
+      if (error) std::rethrow_exception(error);
+    simulated_.insert(fresh.begin(), fresh.end());
+  }
+
+  static std::vector<std::vector<SegmentRange>> segments_of(const std::vector<Rule>& rules) {
+    std::vector<std::vector<SegmentRange>> out;
+    for (const Rule& r : rules) out.push_back(r.segments);
+    return out;
+  }
+
+  SimulatedPlacement placed(std::string name, const std::vector<SegmentRange>& segments) {
+    simulate({segments});
+    const Figures& f = simulated_.at(key_of(segments));
+    SimulatedPlacement p{.name = std::move(name), .allocated = f.allocated, .reserved = f.reserved, .device = f.device};
     for (const SegmentRange& r : segments) p.segments.push_back(named(r));
-    p.allocated = e.peak_allocated;
-    p.reserved = e.peak_reserved;
-    p.device = e.peak_device;
     p.work = recomputed_work(profile_, segments);
     p.recomputed = static_cast<double>(p.work) / static_cast<double>(total_work());
-    p.fits = e.fits;
-    p.spare = e.spare;
+    p.fits = f.fits;
+    p.spare = f.spare;
     return p;
   }
 
@@ -158,13 +167,13 @@ class Planner {
     return out;
   }
 
-  void baselines() {
-    out_.baselines.push_back(simulated("none", {}));
+  std::vector<Rule> rules_of() const {
+    std::vector<Rule> rules{{"none", {}}};
     Scenario s = scenario_;
     s.checkpoint = CheckpointKind::blocks;
-    if (block_modules(*program_).empty()) return;
+    if (block_modules(*program_).empty()) return rules;
     const std::vector<SegmentRange> blocks = checkpointed_ranges(*program_, s);
-    out_.baselines.push_back(simulated("every block", blocks));
+    rules.push_back({"every block", blocks});
     // Chen et al. 2016: about as many segments as each has blocks.
     const auto each = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(blocks.size()))));
     std::vector<SegmentRange> segments;
@@ -176,36 +185,42 @@ class Planner {
       else
         segments.back().end = blocks[i].end;
     }
-    out_.baselines.push_back(simulated("square root", segments));
+    rules.push_back({"square root", segments});
+    return rules;
   }
 
   /// Some of the front, evenly over the peaks.
-  void show(const std::vector<Placement>& all) {
+  static std::vector<const Placement*> shown_of(const std::vector<Placement>& all) {
+    std::vector<const Placement*> shown;
     const std::int64_t low = all.back().peak, high = all.front().peak;
-    std::size_t last = all.size();
     for (std::size_t k = 0; k < shown_placements; ++k) {
       const std::int64_t wanted =
           high - (high - low) * static_cast<std::int64_t>(k) / static_cast<std::int64_t>(shown_placements - 1);
-      const auto at = static_cast<std::size_t>(
-          std::find_if(all.begin(), all.end(), [&](const Placement& p) { return p.peak <= wanted; }) - all.begin());
-      if (at == last || at == all.size()) continue;
-      last = at;
-      SimulatedPlacement p = simulated("planned", all[at].segments);
-      // What the allocator made of it may be no better than what costs less.
-      if (out_.front.empty() || p.allocated < out_.front.back().allocated) out_.front.push_back(std::move(p));
+      const auto at = std::find_if(all.begin(), all.end(), [&](const Placement& p) { return p.peak <= wanted; });
+      if (at != all.end() && (shown.empty() || shown.back() != &*at)) shown.push_back(&*at);
     }
+    return shown;
   }
 
-  void choose(const std::vector<Placement>& all) {
+  double most_work() const { return *question_.most_recomputed * static_cast<double>(total_work()); }
+
+  /// The lowest peaks within the bound: between neighbours the allocator's own peak decides.
+  std::vector<const Placement*> bounded_of(const std::vector<Placement>& all) const {
+    std::vector<const Placement*> out;
+    if (!question_.most_recomputed) return out;
+    std::size_t at = 0;
+    while (at + 1 < all.size() && static_cast<double>(all[at + 1].work) <= most_work()) ++at;
+    for (std::size_t k = at + 1; k-- > 0 && out.size() < bounded_placements;) out.push_back(&all[k]);
+    return out;
+  }
+
+  void choose(const std::vector<Placement>& all, const std::vector<const Placement*>& bounded) {
     std::vector<SimulatedPlacement> tried;
     if (question_.most_recomputed) {
-      const double most = *question_.most_recomputed * static_cast<double>(total_work());
-      std::size_t at = 0;
-      while (at + 1 < all.size() && static_cast<double>(all[at + 1].work) <= most) ++at;
-      // The allocator's own peak decides between neighbours.
-      for (std::size_t k = at + 1; k-- > 0 && tried.size() < 3;) tried.push_back(simulated("planned", all[k].segments));
-      for (const SimulatedPlacement& b : out_.baselines)
-        if (static_cast<double>(b.work) <= most) tried.push_back(b);
+      for (const Placement* p : bounded) tried.push_back(placed("planned", p->segments));
+      for (const auto* list : {&out_.front, &out_.baselines})
+        for (const SimulatedPlacement& p : *list)
+          if (static_cast<double>(p.work) <= most_work()) tried.push_back(p);
       for (const SimulatedPlacement& p : tried)
         if (p.fits.value_or(true) && (!out_.chosen || p.allocated < out_.chosen->allocated)) out_.chosen = p;
       return;
@@ -218,7 +233,7 @@ class Planner {
     for (int k = 0; k < most_tries; ++k) {
       const auto at = std::find_if(all.begin(), all.end(), [&](const Placement& p) { return p.peak <= budget; });
       const Placement& p = at == all.end() ? all.back() : *at;
-      tried.push_back(simulated("planned", p.segments));
+      tried.push_back(placed("planned", p.segments));
       if (*tried.back().fits || at == all.end() || at + 1 == all.end()) break;
       budget = std::min(p.peak - 1, budget + tried.back().spare.count());
     }
@@ -243,6 +258,7 @@ class Planner {
   const Program* program_ = nullptr;
   const ModuleRanges* modules_ = nullptr;
   StepProfile profile_;
+  std::map<Key, Figures> simulated_;
   CheckpointAnswer out_;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/plan/checkpoint/module_ranges.h"
 #include "estimator/plan/checkpoint/placement.h"
 #include "estimator/plan/estimator.h"
 
@@ -30,9 +31,6 @@ struct SimulatedPlacement {
   std::optional<bool> fits;
   Bytes spare;
 };
-
-/// Modules beside each other in one list, "h.2", "h.3".
-bool one_list(const std::vector<std::string>& modules);
 
 struct CheckpointQuestion {
   std::optional<double> most_recomputed;  ///< share of forward and backward
