@@ -5,6 +5,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "estimator/base/error.h"
@@ -14,7 +15,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t shown_placements = 10;   ///< of the front, all simulated
+constexpr std::size_t spread_calls = 6'000;    ///< of all placements of the front that are simulated and shown
 constexpr int most_tries = 12;                 ///< for a budget
 constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
 
@@ -34,6 +35,7 @@ class Planner {
     out_.base = estimator_.estimate(scenario_, &stages);
     program_ = stages.programs.at(0).get();
     ShapedPrograms programs{stages.graphs, stages.programs, {program_}};
+    note_slots();
     const ModuleRanges modules(*program_);
     modules_ = &modules;
     profile_ = step_profile(programs, scenario_);
@@ -52,10 +54,13 @@ class Planner {
     out_.cuts = front.cuts;
     out_.placements = front.placements.size();
     out_.asked = scenario_.device.total_bytes.count() > 0 || question_.most_recomputed.has_value();
-    const std::vector<const Placement*> shown = shown_of(front.placements), bounded = bounded_of(front.placements);
+    const std::vector<const Placement*> bounded = bounded_of(front.placements);
+    std::vector<const Placement*> shown = spread_of(front.placements);
+    shown.insert(shown.end(), bounded.begin(), bounded.end());
+    std::sort(shown.begin(), shown.end());
+    shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
     std::vector<std::vector<SegmentRange>> needed;
-    for (const auto* list : {&shown, &bounded})
-      for (const Placement* p : *list) needed.push_back(p->segments);
+    for (const Placement* p : shown) needed.push_back(p->segments);
     simulate(needed);
     for (const Rule& r : rules) out_.baselines.push_back(placed(r.name, r.segments));
     for (const Placement* one : shown) {
@@ -136,11 +141,19 @@ class Planner {
 
   std::int64_t total_work() const { return std::max<std::int64_t>(profile_.forward_work + profile_.backward_work, 1); }
 
+  void note_slots() {
+    is_parameter_.resize(program_->slot_count());
+    last_read_.resize(program_->slot_count());
+    for (const Parameter& p : program_->parameters) is_parameter_[p.slot.at()] = 1;
+    for (std::size_t c = 0; c < program_->calls.size(); ++c)
+      for_each_read(program_->calls[c], [&](SlotId s) { last_read_[s.at()] = c; });
+    for (const ProgramOutput& o : program_->outputs) last_read_[o.slot.at()] = program_->calls.size();
+  }
+
   NamedSegment named(const SegmentRange& r) const {
     NamedSegment out{.range = r, .modules = modules_->of(r.begin, r.end)};
     std::string_view common = program_->module_path(program_->calls[r.begin].module);
-    std::vector<char> made(program_->slot_count()), read(program_->slot_count());
-    for (const Parameter& p : program_->parameters) read[p.slot.at()] = 1;
+    std::set<SlotId> made, read;
     const auto name = [&](SlotId s) { return program_->slot_names[s.at()]; };
     for (std::size_t c = r.begin; c < r.end; ++c) {
       const std::string_view path = program_->module_path(program_->calls[c].module);
@@ -148,19 +161,14 @@ class Planner {
              !(path.starts_with(common) && (path.size() == common.size() || path[common.size()] == '.')))
         common = ModuleRanges::parent(common);
       for_each_read(program_->calls[c], [&](SlotId s) {
-        if (made[s.at()] || std::exchange(read[s.at()], 1)) return;
-        out.inputs.push_back(name(s));
+        if (!is_parameter_[s.at()] && !made.contains(s) && read.insert(s).second) out.inputs.push_back(name(s));
       });
       for (const SlotId s : program_->calls[c].outputs)
-        if (s.valid()) made[s.at()] = 1;
+        if (s.valid()) made.insert(s);
     }
-    std::vector<char> wanted(program_->slot_count());
-    for (const ProgramOutput& o : program_->outputs) wanted[o.slot.at()] = 1;
-    for (std::size_t c = r.end; c < program_->calls.size(); ++c)
-      for_each_read(program_->calls[c], [&](SlotId s) { wanted[s.at()] = 1; });
     for (std::size_t c = r.begin; c < r.end; ++c)
       for (const SlotId s : program_->calls[c].outputs)
-        if (s.valid() && wanted[s.at()]) out.outputs.push_back(name(s));
+        if (s.valid() && last_read_[s.at()] >= r.end) out.outputs.push_back(name(s));
     out.in = common;
     out.first = program_->calls[r.begin].site;
     out.last = program_->calls[r.end - 1].site;
@@ -190,12 +198,13 @@ class Planner {
   }
 
   /// Some of the front, evenly over the peaks.
-  static std::vector<const Placement*> shown_of(const std::vector<Placement>& all) {
+  std::vector<const Placement*> spread_of(const std::vector<Placement>& all) const {
     std::vector<const Placement*> shown;
+    const auto count = std::clamp<std::size_t>(spread_calls / std::max<std::size_t>(profile_.calls, 1), 4, 10);
     const std::int64_t low = all.back().peak, high = all.front().peak;
-    for (std::size_t k = 0; k < shown_placements; ++k) {
+    for (std::size_t k = 0; k < count; ++k) {
       const std::int64_t wanted =
-          high - (high - low) * static_cast<std::int64_t>(k) / static_cast<std::int64_t>(shown_placements - 1);
+          high - (high - low) * static_cast<std::int64_t>(k) / static_cast<std::int64_t>(count - 1);
       const auto at = std::find_if(all.begin(), all.end(), [&](const Placement& p) { return p.peak <= wanted; });
       if (at != all.end() && (shown.empty() || shown.back() != &*at)) shown.push_back(&*at);
     }
@@ -257,6 +266,8 @@ class Planner {
   const CheckpointQuestion& question_;
   const Program* program_ = nullptr;
   const ModuleRanges* modules_ = nullptr;
+  std::vector<char> is_parameter_;      ///< by slot
+  std::vector<std::size_t> last_read_;  ///< by slot: call; the end: an output
   StepProfile profile_;
   std::map<Key, Figures> simulated_;
   CheckpointAnswer out_;
