@@ -91,7 +91,8 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   p.buffer = !is_float(p.dtype) || is_buffer_name(p.name) || !init;
   // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each
   // product.
-  if (origins_.has_text() && (anonymous || is_named_buffer(v))) p.buffer = true;
+  if (origins_.has_text())
+    if (const char kind = named_kind(v); kind == 'b' || (anonymous && kind != 'p')) p.buffer = true;
   p.trainable = !p.buffer;
   // Folding lists its new weights last: their place is where they are used.
   e.initializer = init && !is_anonymous(p.name) ? place_.at(v) : -1;
@@ -161,16 +162,17 @@ ValueId ParameterTable::initializer_named(std::string_view reference) const {
   return it == mangled_.end() ? ValueId{} : it->second;
 }
 
-bool ParameterTable::is_named_buffer(ValueId v) {
+char ParameterTable::named_kind(ValueId v) {
   const auto look = [this](const FxArg& a, auto&& self) -> void {
-    if (a.is_reference() && a.text.starts_with("b_"))
-      if (const ValueId named = initializer_named(a.text); named.valid()) named_buffers_.insert(named);
+    if (a.is_reference() && (a.text.starts_with("b_") || a.text.starts_with("p_")))
+      if (const ValueId named = initializer_named(a.text); named.valid()) named_kinds_.emplace(named, a.text.front());
     for (const FxArg& item : a.items) self(item, self);
   };
   if (!std::exchange(texts_searched_, true))
     for (const FxGroup& group : origins_.groups())
       for (const FxArg& a : group.fx.args) look(a, look);
-  return named_buffers_.contains(v);
+  const auto it = named_kinds_.find(v);
+  return it == named_kinds_.end() ? '\0' : it->second;
 }
 
 SlotId ParameterTable::named(std::string_view reference, std::string_view path, const Dims& dims, DType dtype) {

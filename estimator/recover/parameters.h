@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "estimator/program/program.h"
@@ -73,8 +72,8 @@ class ParameterTable {
   SlotId add(Entry entry);
   Entry& entry(SlotId slot) { return entries_[static_cast<std::size_t>(entry_of_[slot.at()])]; }
   void index_names() const;
-  /// Some text names the initializer, and as a buffer ("b_embed_positions").
-  bool is_named_buffer(ValueId v);
+  /// What the texts name the initializer: 'p' a parameter ("p_cls_token"), 'b' a buffer ("b_embed_positions"), or 0.
+  char named_kind(ValueId v);
 
   const GraphView& graph_;
   const Origins& origins_;
@@ -87,7 +86,7 @@ class ParameterTable {
   std::unordered_map<ValueId, std::int64_t> place_;
   std::unordered_map<std::string, SlotId> split_;  ///< merged vectors, by the name they have got back
   mutable std::unordered_map<std::string, ValueId> mangled_;
-  std::unordered_set<ValueId> named_buffers_;
+  std::unordered_map<ValueId, char> named_kinds_;
   bool texts_searched_ = false;
 };
 

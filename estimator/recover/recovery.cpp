@@ -160,24 +160,24 @@ bool Recovery::is_host_node(NodeIndex n) const {
   return true;
 }
 
-/// A number that the root module trains ("logit_scale"). Constants of the dynamo exporter have names without a dot as
-/// well, but only a parameter is named by the text; those of TorchScript are anonymous.
-bool Recovery::is_root_parameter(ValueId v) const {
+/// A few numbers that the root module trains ("logit_scale"). Constants of the dynamo exporter have names without a dot
+/// as well, but only a parameter is named by the text; those of TorchScript are anonymous, and several numbers there
+/// are as likely a buffer.
+bool Recovery::is_root_parameter(ValueId v, const std::unordered_set<std::string_view>& named_parameters) const {
   const std::string_view name = graph.name(v);
-  if (is_anonymous(name) || !is_float(graph.value(v).dtype) || graph.value(v).count() != 1) return false;
-  if (!origins.has_text()) return mode.torch_names;
-  const std::string reference = "p_" + std::string(name);
-  const auto named = [&](const FxArg& a) { return a.is_reference() && a.text == reference; };
-  return std::any_of(origins.groups().begin(), origins.groups().end(), [&](const FxGroup& group) {
-    return std::any_of(group.fx.args.begin(), group.fx.args.end(), named);
-  });
+  if (is_anonymous(name) || !is_float(graph.value(v).dtype)) return false;
+  return origins.has_text() ? named_parameters.contains(name) : mode.torch_names && graph.value(v).count() == 1;
 }
 
 void Recovery::find_host_values() {
+  std::unordered_set<std::string_view> named_parameters;
+  for (const FxGroup& group : origins.groups())
+    for (const FxArg& a : group.fx.args)
+      if (a.is_reference() && a.text.starts_with("p_")) named_parameters.insert(a.text.substr(2));
   for (const Initializer* i : graph.initializers()) {
     const std::string_view name = graph.name(i->value);
     const bool of_module = !is_anonymous(name) && name.find('.') != std::string_view::npos;
-    if (!of_module && is_small(i->value) && !is_root_parameter(i->value)) set_host(i->value);
+    if (!of_module && is_small(i->value) && !is_root_parameter(i->value, named_parameters)) set_host(i->value);
   }
   for (std::size_t n = 0; n < graph.size(); ++n) {
     const auto index = static_cast<NodeIndex>(n);

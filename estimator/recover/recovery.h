@@ -169,7 +169,7 @@ class Recovery {
  private:
   void find_live();
   void find_host_values();
-  bool is_root_parameter(ValueId v) const;
+  bool is_root_parameter(ValueId v, const std::unordered_set<std::string_view>& named_parameters) const;
   void lower(NodeIndex n);
   /// Float results of float32 operands are float32.
   void widen(NodeIndex n, const std::vector<ValueId>& reads);

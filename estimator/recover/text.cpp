@@ -125,7 +125,7 @@ Reads read_all(Recovery& r, const FxCall& c) { return reads_of_call(r, c); }
 /// Which of the tensors is indexed and which index, the nodes say better than names that are gone.
 Reads read_index(Recovery& r, const FxCall& c) {
   const auto gone = [&](const FxArg& a) {
-    return a.is_reference() && (c.was_paired(a.text) || !c.value(a.text).valid());
+    return a.is_reference() && (c.was_paired(a.text) || !(c.value(a.text).valid() || a.text.starts_with("b_")));
   };
   const auto& args = c.fx().args;
   if (c.find({"GatherND"}) != no_node && std::any_of(args.begin(), args.end(), [&](const FxArg& a) {
@@ -133,6 +133,20 @@ Reads read_index(Recovery& r, const FxCall& c) {
       }))
     return std::nullopt;
   return reads_of_call(r, c);
+}
+
+/// Indices that the file holds are tensors, however small.
+void index(Recovery& r, const FxCall& c) {
+  const FxArg* given = c.fx().arg(1);
+  if (!given || !given->is(FxArg::Kind::list)) return generic(r, c);
+  Slots indices;
+  for (const FxArg& item : given->items) {
+    const ValueId v = item.is_reference() ? c.value(item.text) : ValueId{};
+    const Arg one = v.valid() ? Arg(r.tensor(v)) : c.convert(r, item);
+    const auto* slot = std::get_if<SlotId>(&one);
+    indices.push_back(slot ? *slot : SlotId{});
+  }
+  r.emit("aten::index.Tensor", {c.tensor(r, 0), indices}, c.result());
 }
 
 // --- layers
@@ -331,7 +345,9 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
     a.scale = s->is(FxArg::Kind::integer) ? static_cast<double>(s->integer) : s->real;
   if (const FxArg* g = c.fx().keyword("enable_gqa")) a.grouped = g->integer != 0;
   a.mask = mask_argument(r, attention_mask_of(r, c, softmax));
-  find_grouped_heads(r, a);
+  // transformers repeats keys and values only where it has a mask; other modules do as their text says.
+  if (r.origins.class_hierarchy(c.group().last).find("transformers.") != std::string_view::npos || a.mask.mask.valid())
+    find_grouped_heads(r, a);
   if (r.restores_dropouts() && a.dropout == 0) a.dropout = 0.1;
   return a;
 }
@@ -634,7 +650,7 @@ constexpr std::array rules{
     TargetRule{"prims.convert_element_type", identity, read_all},  // eager kernels promote as they read
     TargetRule{"prims.var", variance, read_all},
     TargetRule{"aten.clamp", clamp, read_all},
-    TargetRule{"aten.index", generic, read_index},
+    TargetRule{"aten.index", index, read_index},
     TargetRule{"aten.index_put", index_add, plan_index_add},
     TargetRule{"aten.eq", compare, read_all},
     TargetRule{"aten.ne", compare, read_all},

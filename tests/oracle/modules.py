@@ -260,3 +260,41 @@ class Twins(nn.Module):
 
 def twins():
     return Twins(), {"a": torch.randn(4, 3, 8, 8), "b": torch.randn(4, 3, 8, 8)}
+
+
+class Weighted(nn.Module):
+    """A few numbers that the root trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.first, self.second = nn.Parameter(torch.ones(2)), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        w = F.relu(self.w) / (self.w.sum() + 1e-4)
+        return w[0] * self.first(x) + w[1] * self.second(x)
+
+
+def weighted():
+    return Weighted(), {"x": torch.randn(2, 8)}
+
+
+class Scored(nn.Module):
+    """leaky_relu as a function; keys repeated by hand; a small buffer as indices; the loss inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 16, 3, padding=1)
+        self.q, self.kv, self.head = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 5)
+        self.register_buffer("order", torch.tensor([0, 2, 1]))
+
+    def forward(self, x, labels):
+        x = F.leaky_relu(self.conv(x), 0.1).transpose(1, 2)
+        q = self.q(x).view(2, -1, 4, 4).transpose(1, 2)
+        k, v = self.kv(x).view(2, -1, 2, 2, 4).permute(2, 0, 3, 1, 4)
+        k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        return F.cross_entropy(self.head(y)[:, self.order].flatten(0, 1), labels)
+
+
+def scored():
+    return Scored(), {"x": torch.randn(2, 4, 8), "labels": torch.randint(0, 5, (6,))}, {"x": {2: "length"}}

@@ -15,7 +15,7 @@ const std::unordered_map<std::string_view, void (*)(Recovery&)>& handlers() {
          {arithmetic_operators(), comparison_operators(), activation_operators(), shape_operators(),
           indexing_operators(), creation_operators(), reduction_operators(), matrix_operators(),
           convolution_operators(), pooling_operators(), normalization_operators(), cast_operators(), image_operators(),
-          sequence_operators(), quantized_operators(), fused_operators()})
+          sequence_operators(), quantized_operators(), fused_operators(), loss_operators()})
       for (const OperatorHandler& h : family) out.emplace(h.op_type, h.lower);
     return out;
   }();

@@ -31,6 +31,7 @@ OperatorFamily image_operators();
 OperatorFamily sequence_operators();
 OperatorFamily quantized_operators();
 OperatorFamily fused_operators();
+OperatorFamily loss_operators();
 
 /// Makes the calls of the node at hand; an operator without a handler becomes an empty tensor of its output's size, and
 /// a diagnostic says so.
