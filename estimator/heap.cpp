@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -54,8 +55,7 @@ class Range {
  public:
   /// A fresh span of `bytes` for blocks of `size_class`; null when there is none.
   char* span(std::size_t bytes, std::uint8_t size_class) {
-    while (busy_.test_and_set(std::memory_order_acquire)) {
-    }
+    while (busy_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
     char* const at = next_span(bytes);
     if (at != nullptr) std::fill_n(&class_of_[index_of(at)], bytes / granule, size_class);
     busy_.clear(std::memory_order_release);
@@ -146,8 +146,7 @@ class Estate {
 
  private:
   void lock() {
-    while (busy_.test_and_set(std::memory_order_acquire)) {
-    }
+    while (busy_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
   }
   void unlock() { busy_.clear(std::memory_order_release); }
 
