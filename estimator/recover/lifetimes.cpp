@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "estimator/recover/common_locals.h"
 #include "estimator/recover/stack_trace.h"
 #include "estimator/recover/statement.h"
 
@@ -101,6 +102,7 @@ class Lifetimes {
     open_frames();
     find_segments();
     find_reads();
+    common_ = find_common_locals(r_);
     drops_.resize(calls_.size());
     for (std::size_t i = 0; i < calls_.size(); ++i)
       for (const SlotId s : calls_[i].outputs)
@@ -279,6 +281,10 @@ class Lifetimes {
     const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
                            return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
                          });
+    if (const auto common = common_.find(s); common != common_.end()) {
+      if (common->second.until < 0) return drop(std::max(run.last, last_use), {depth, When::exit, common->second.place, s});
+      return drop(std::max(common->second.until, last_use), {depth, When::bound_again, 0, s});
+    }
     if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));
     if (readers.size() == 1 && frames(readers[0]).size() == k + 1 && is_own_statement(readers[0]))
       return drop(readers[0], {depth, When::bound_again, 0, s});
@@ -468,6 +474,7 @@ class Lifetimes {
   std::vector<std::size_t> stack_of_;  ///< by call: the frames open then
   std::vector<Run> runs_;
   std::vector<std::vector<CallIndex>> reads_;
+  CommonLocals common_;
   std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input
   std::vector<bool> is_result_;
   std::vector<std::vector<Drop>> drops_;

@@ -1,0 +1,162 @@
+#include "estimator/recover/common_locals.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace headroom::recovery {
+
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(const Recovery& r) : r_(r), calls_(r.program.calls) {
+    made_.assign(r.program.slot_count(), -1);
+    readers_.resize(r.program.slot_count());
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      for (const SlotId s : calls_[i].outputs)
+        if (s.valid()) made_[s.at()] = static_cast<std::int32_t>(i);
+      for_each_read(calls_[i], [&](SlotId s) { readers_[s.at()].push_back(static_cast<std::int32_t>(i)); });
+    }
+  }
+
+  CommonLocals run() {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const std::string& op = name(i);
+      if (op == "aten::rsqrt")
+        norm(i);
+      else if (op == "aten::scaled_dot_product_attention")
+        attention(i);
+      else if (op == "aten::add.Tensor")
+        sum(i);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const std::string& name(std::size_t i) const { return r_.program.name_of(calls_[i].op); }
+  SlotId tensor(std::size_t call, std::size_t argument) const {
+    if (argument >= calls_[call].args.size()) return {};
+    const auto* s = std::get_if<SlotId>(&calls_[call].args[argument]);
+    return s ? *s : SlotId{};
+  }
+  /// The call with this name that makes `s`; -1: another does.
+  std::int32_t made_by(SlotId s, std::string_view op) const {
+    if (!s.valid() || made_[s.at()] < 0) return -1;
+    return name(static_cast<std::size_t>(made_[s.at()])) == op ? made_[s.at()] : -1;
+  }
+  bool same_module(std::size_t a, std::size_t b) const { return calls_[a].module == calls_[b].module; }
+  void keep(SlotId s, std::int32_t until = -1, int place = 0) {
+    if (!s.valid() || made_[s.at()] < 0) return;
+    const CallOrigin& origin = r_.origin(static_cast<std::size_t>(made_[s.at()]));
+    if (!origin.local && !origin.temporary) out_.try_emplace(s, CommonLocal{until, place});
+  }
+
+  /// "variance = x.pow(2).mean(-1, keepdim=True); x = x * torch.rsqrt(variance + eps); return weight * x.to(dtype)".
+  void norm(std::size_t root) {
+    const std::int32_t sum = made_by(tensor(root, 0), "aten::add.Tensor");
+    if (sum < 0) return;
+    const SlotId variance = tensor(static_cast<std::size_t>(sum), 0);
+    const std::int32_t mean = made_by(variance, "aten::mean.dim");
+    if (mean < 0 || made_by(tensor(static_cast<std::size_t>(mean), 0), "aten::pow.Tensor_Scalar") < 0) return;
+    if (!same_module(static_cast<std::size_t>(mean), root)) return;
+    keep(variance);
+    const auto& scaled = readers_[calls_[root].outputs[0].at()];
+    if (scaled.size() == 1 && name(static_cast<std::size_t>(scaled[0])) == "aten::mul.Tensor")
+      keep(calls_[static_cast<std::size_t>(scaled[0])].outputs[0]);
+  }
+
+  /// "query, key, value = …" of the forward that attends.
+  void attention(std::size_t i) {
+    for (int a = 0; a < 3; ++a) keep(tensor(i, static_cast<std::size_t>(a)), -1, a);
+  }
+
+  void sum(std::size_t i) {
+    rotation(i);
+    const SlotId first = tensor(i, 0), second = tensor(i, 1);
+    for (const SlotId s : {first, second})
+      if (made_by(s, "aten::embedding") >= 0 && is_embedding_name(module_of(s))) keep(s);
+    if (r_.mode.conv_net) return;
+    const auto& readers = readers_[calls_[i].outputs[0].at()];
+    if (readers.size() == 1 && name(static_cast<std::size_t>(readers[0])) == "aten::layer_norm") {
+      // "hidden_states = self.LayerNorm(hidden_states + input_tensor)".
+      if (levels_below(first, i) == 1 && levels_below(second, i) == 0 &&
+          below(static_cast<std::size_t>(readers[0]), i) == 1)
+        keep(first, readers[0]);
+      return;
+    }
+    // "hidden_states = attn_output + residual", and then "residual + feed_forward_hidden_states" too.
+    if (levels_below(first, i) > 1 && levels_below(second, i) == 0) {
+      keep(first);
+      named_branches_ = calls_[i].module;
+    } else if (levels_below(second, i) > 1 && levels_below(first, i) == 0 && named_branches_ == calls_[i].module) {
+      keep(second);
+    }
+  }
+
+  std::string_view path(std::size_t i) const { return r_.program.module_path(calls_[i].module); }
+  std::string_view module_of(SlotId s) const { return path(static_cast<std::size_t>(made_[s.at()])); }
+  /// How many modules call a is deeper than call b's, within it; 0: it is not.
+  int below(std::size_t a, std::size_t b) const {
+    const std::string_view inner = path(a), outer = path(b);
+    if (inner.size() <= outer.size() || !inner.starts_with(outer)) return 0;
+    if (!outer.empty() && inner[outer.size()] != '.') return 0;
+    return static_cast<int>(std::ranges::count(inner.substr(outer.size()), '.')) + (outer.empty() ? 1 : 0);
+  }
+  int levels_below(SlotId s, std::size_t call) const {
+    return s.valid() && made_[s.at()] >= 0 ? below(static_cast<std::size_t>(made_[s.at()]), call) : 0;
+  }
+  /// As transformers calls the tables whose results it names.
+  static bool is_embedding_name(std::string_view module) {
+    for (const std::string_view known : {"wte", "wpe", "word_embeddings", "position_embeddings",
+                                         "token_type_embeddings", "embed_tokens", "embed_positions"})
+      if (module == known || (module.ends_with(known) && module[module.size() - known.size() - 1] == '.')) return true;
+    return false;
+  }
+
+  /// "query, key = apply_rotary_pos_emb(query, key, cos, sin)": the second sum of a module ends the first one's too.
+  void rotation(std::size_t i) {
+    const SlotId turned = turned_by(i);
+    if (!turned.valid()) return;
+    const auto call = static_cast<std::int32_t>(i);
+    if (before_.valid() && same_module(static_cast<std::size_t>(before_call_), i)) {
+      keep(before_, call);
+      keep(turned, call);
+      before_ = {};
+      return;
+    }
+    before_ = turned;
+    before_call_ = call;
+  }
+
+  /// x of x * cos + rotate_half(x) * sin, where call i is the sum; invalid: it is another.
+  SlotId turned_by(std::size_t i) const {
+    const std::int32_t straight = made_by(tensor(i, 0), "aten::mul.Tensor");
+    const std::int32_t across = made_by(tensor(i, 1), "aten::mul.Tensor");
+    if (straight < 0 || across < 0) return {};
+    if (made_by(tensor(static_cast<std::size_t>(across), 0), "aten::cat") < 0) return {};
+    const SlotId x = tensor(static_cast<std::size_t>(straight), 0);
+    if (!x.valid()) return {};
+    for (const std::int32_t reader : readers_[x.at()])
+      if (name(static_cast<std::size_t>(reader)) == "aten::slice.Tensor") return x;
+    return {};
+  }
+
+  const Recovery& r_;
+  const std::vector<Call>& calls_;
+  std::vector<std::int32_t> made_;  ///< by slot: the call that makes it, -1: none
+  std::vector<std::vector<std::int32_t>> readers_;
+  ModuleId named_branches_;  ///< adds what its branches return under names
+  SlotId before_;            ///< turned first in its module
+  std::int32_t before_call_ = 0;
+  CommonLocals out_;
+};
+
+}  // namespace
+
+CommonLocals find_common_locals(const Recovery& r) {
+  if (r.origins.has_text()) return {};
+  return Finder(r).run();
+}
+
+}  // namespace headroom::recovery

@@ -1,0 +1,23 @@
+// Names that functions usually bind and no file without source lines tells of: what an RMS norm, a rotary embedding and
+// an attention keep alive until they return, as transformers writes them.
+#pragma once
+
+#include <unordered_map>
+
+#include "estimator/recover/recovery.h"
+
+namespace headroom::recovery {
+
+/// How long a value keeps its name.
+struct CommonLocal {
+  /// The call after whose return the name is bound anew; -1: it stays until the function's end.
+  std::int32_t until = -1;
+  int place = 0;  ///< among the locals that go at the end
+};
+
+using CommonLocals = std::unordered_map<SlotId, CommonLocal>;
+
+/// Of all values; empty for a file with source lines, which tell it.
+CommonLocals find_common_locals(const Recovery& r);
+
+}  // namespace headroom::recovery
