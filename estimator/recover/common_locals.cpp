@@ -27,6 +27,12 @@ class Finder {
         norm(i);
       else if (op == "aten::scaled_dot_product_attention")
         attention(i);
+      else if (op == "aten::embedding")
+        embedding(i);
+      else if (op == "aten::dropout")
+        dropout(i);
+      else if (op == "aten::softmax.int")
+        eager_attention(i);
       else if (op == "aten::add.Tensor")
         sum(i);
     }
@@ -71,11 +77,77 @@ class Finder {
     for (int a = 0; a < 3; ++a) keep(tensor(i, static_cast<std::size_t>(a)), -1, a);
   }
 
+  /// The same where the products are written out: what softmax's scores come of, and what its weights multiply.
+  void eager_attention(std::size_t softmax) {
+    SlotId scores = tensor(softmax, 0);
+    while (scores.valid() && made_[scores.at()] >= 0 && made_by(scores, "aten::matmul") < 0) {
+      const auto i = static_cast<std::size_t>(made_[scores.at()]);
+      const std::string& op = name(i);
+      if (op != "aten::add.Tensor" && op != "aten::mul.Tensor" && op != "aten::div.Tensor" && op != "aten::to.dtype" &&
+          op != "aten::add_.Tensor")
+        return;
+      scores = tensor(i, 0);
+    }
+    const std::int32_t product = made_by(scores, "aten::matmul");
+    if (product < 0) return;
+    SlotId weights = calls_[softmax].outputs[0];
+    while (readers_[weights.at()].size() == 1) {
+      const auto i = static_cast<std::size_t>(readers_[weights.at()][0]);
+      const std::string& op = name(i);
+      if (op == "aten::matmul") {
+        keep(tensor(static_cast<std::size_t>(product), 0), -1, 0);
+        keep(tensor(static_cast<std::size_t>(product), 1), -1, 1);
+        keep(tensor(i, 1), -1, 2);
+        return;
+      }
+      if ((op != "aten::dropout" && op != "aten::to.dtype") || calls_[i].outputs.empty()) return;
+      weights = calls_[i].outputs[0];
+    }
+  }
+
+  /// "inputs_embeds = self.embed_tokens(input_ids)".
+  void embedding(std::size_t i) {
+    if (is_embedding_name(path(i))) keep(calls_[i].outputs[0]);
+    if (path(i).ends_with(".relative_attention_bias")) position_bias(i);
+  }
+
+  /// T5's compute_bias, and _relative_position_bucket within it: call i looks the buckets up.
+  void position_bias(std::size_t i) {
+    if (i == 0 || i + 1 >= calls_.size() || below(i, i - 1) != 1) return;
+    std::size_t end = i;
+    while (end + 1 < calls_.size() && same_module(end + 1, i - 1) &&
+           (name(end + 1) == "aten::permute" || name(end + 1) == "aten::unsqueeze"))
+      ++end;
+    const auto returns = static_cast<std::int32_t>(end);
+    std::size_t from = i - 1;
+    while (from > 0 && same_module(from - 1, i - 1) && name(from) != "aten::sub.Tensor") --from;
+    if (name(from) != "aten::sub.Tensor") return;
+    for (std::size_t j = from;
+         j > 0 && same_module(j, i - 1) && (j == from || name(j) == "aten::arange" || name(j) == "aten::unsqueeze");
+         --j)
+      keep(calls_[j].outputs[0], returns, j == from ? 1 : 0);
+    for (std::size_t j = from + 1; j + 1 < i; ++j) {
+      const std::string& op = name(j);
+      const auto& readers = readers_[calls_[j].outputs.empty() ? 0 : calls_[j].outputs[0].at()];
+      const bool negated = readers.size() == 1 && name(static_cast<std::size_t>(readers[0])) == "aten::neg";
+      if (op == "aten::abs" || op == "aten::neg" || op.starts_with("aten::lt") || (op == "aten::minimum" && !negated))
+        keep(calls_[j].outputs[0], static_cast<std::int32_t>(i) - 1);
+    }
+    keep(calls_[i - 1].outputs[0], returns, 2);
+  }
+
+  /// T5: "attention_output = self.SelfAttention(…); hidden_states = hidden_states + self.dropout(attention_output[0])".
+  void dropout(std::size_t i) {
+    const SlotId branch = tensor(i, 0);
+    if (!branch.valid() || made_[branch.at()] < 0) return;
+    const std::string_view made_in = path(static_cast<std::size_t>(made_[branch.at()]));
+    for (const std::string_view known : {".SelfAttention.o", ".EncDecAttention.o", ".DenseReluDense.wo"})
+      if (made_in.ends_with(known)) keep(branch);
+  }
+
   void sum(std::size_t i) {
     rotation(i);
     const SlotId first = tensor(i, 0), second = tensor(i, 1);
-    for (const SlotId s : {first, second})
-      if (made_by(s, "aten::embedding") >= 0 && is_embedding_name(module_of(s))) keep(s);
     if (r_.mode.conv_net) return;
     const auto& readers = readers_[calls_[i].outputs[0].at()];
     if (readers.size() == 1 && name(static_cast<std::size_t>(readers[0])) == "aten::layer_norm") {
@@ -95,7 +167,6 @@ class Finder {
   }
 
   std::string_view path(std::size_t i) const { return r_.program.module_path(calls_[i].module); }
-  std::string_view module_of(SlotId s) const { return path(static_cast<std::size_t>(made_[s.at()])); }
   /// How many modules call a is deeper than call b's, within it; 0: it is not.
   int below(std::size_t a, std::size_t b) const {
     const std::string_view inner = path(a), outer = path(b);
