@@ -81,11 +81,14 @@ class InPlace {
         return false;
       if (contains(classes, "torchvision.models")) return after_norm || after_conv || after_sum;
     }
-    // F.leaky_relu in the parent's forward: a module of its own would have a scope beside its input's.
-    const bool keeps_more = program_.name_of(program_.calls[i].op) == "aten::leaky_relu" ||
-                            program_.name_of(program_.calls[i].op) == "aten::elu";
-    const NodeIndex maker_node = r_.origin(static_cast<std::size_t>(made_by_[x.at()])).node;
-    if (keeps_more && !r_.origins.has_text() && r_.mode.torch_names && r_.origins.inside(maker_node, n)) return false;
+    // Where the guess costs memory it is made for modules behind a convolution or its norm only. F.leaky_relu in the
+    // parent's forward is none: a module of its own would have a scope beside its input's.
+    const std::string_view op = program_.name_of(program_.calls[i].op);
+    if (op == "aten::leaky_relu" || op == "aten::elu") {
+      const NodeIndex maker_node = r_.origin(static_cast<std::size_t>(made_by_[x.at()])).node;
+      const bool as_function = !r_.origins.has_text() && r_.mode.torch_names && r_.origins.inside(maker_node, n);
+      return (after_norm || after_conv) && !as_function;
+    }
     return after_norm || after_conv || (r_.mode.conv_net && after_sum);
   }
 
