@@ -3,8 +3,9 @@
 // virtual machine a page fault for every 4 KiB took as long again.
 //
 // Blocks of one size class lie in spans of their own, inside one reserved range of huge pages, so that a block's
-// address tells its class. A freed block goes on a list of its class and thread, and is handed out next; a thread that
-// ends leaves its lists to one that begins, and memory is never given back to the system. Blocks above 32 MiB, and all
+// address tells its class. A freed block goes on a list of its class and thread, and is handed out next. What a thread
+// frees and does not use again, since another allocates it, goes to all in bundles; a thread that ends leaves its lists
+// to one that begins. Memory is never given back to the system. Blocks above 32 MiB, and all
 // of them where the range is not to be had, are malloc's.
 #include <sys/mman.h>
 
@@ -48,6 +49,32 @@ static_assert(size_of_class(class_of_size(largest)) == largest && class_count <=
 
 struct Block {
   Block* next;
+  Block* next_bundle;  ///< in the first block of a bundle
+};
+static_assert(sizeof(Block) <= unit);
+
+/// Blocks that a thread frees more than it allocates before they go to all: half a MiB, but no fewer than four.
+constexpr std::int32_t most_kept(std::size_t size_class) {
+  return static_cast<std::int32_t>(std::max<std::size_t>((std::size_t{512} << 10) / size_of_class(size_class), 4));
+}
+constexpr auto kept_at_most = [] {
+  std::array<std::int32_t, class_count> all{};
+  for (std::size_t i = 1; i < class_count; ++i) all[i] = most_kept(i);
+  return all;
+}();
+
+/// Held for a few instructions, or for the pages that the system hands out; the holder may sleep, so a waiter yields.
+class Lock {
+ public:
+  explicit Lock(std::atomic_flag& busy) : busy_(busy) {
+    while (busy_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock() { busy_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& busy_;
 };
 
 /// The reserved addresses, and the class of every span handed out of them.
@@ -55,10 +82,9 @@ class Range {
  public:
   /// A fresh span of `bytes` for blocks of `size_class`; null when there is none.
   char* span(std::size_t bytes, std::uint8_t size_class) {
-    while (busy_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    const Lock lock(busy_);
     char* const at = next_span(bytes);
     if (at != nullptr) std::fill_n(&class_of_[index_of(at)], bytes / granule, size_class);
-    busy_.clear(std::memory_order_release);
     return at;
   }
 
@@ -109,6 +135,7 @@ class Range {
 /// The free blocks of one thread, by class: those given back, then what is left of the newest span.
 struct Class {
   Block* free = nullptr;
+  std::int32_t surplus = 0;  ///< blocks freed less those handed out, since a bundle was given or taken
   char* fresh = nullptr;
   char* fresh_end = nullptr;
 };
@@ -118,38 +145,53 @@ using Classes = std::array<Class, class_count>;
 constinit Range range;
 constinit thread_local Classes classes = {};
 
+/// What threads freed of others, in bundles.
+class Bundles {
+ public:
+  void put(std::size_t size_class, Block* bundle) {
+    const Lock lock(busy_);
+    bundle->next_bundle = std::exchange(first_[size_class], bundle);
+  }
+  /// null: there is none.
+  Block* take(std::size_t size_class) {
+    const Lock lock(busy_);
+    Block* const bundle = first_[size_class];
+    if (bundle != nullptr) first_[size_class] = bundle->next_bundle;
+    return bundle;
+  }
+
+ private:
+  std::array<Block*, class_count> first_ = {};
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+};
+
+constinit Bundles bundles;
+
 /// What threads left that have ended.
 class Estate {
  public:
   void leave(Classes& from) {
-    lock();
+    const Lock lock(busy_);
     if (count_ < left_.size()) left_[count_++] = std::exchange(from, {});
-    unlock();
   }
   /// For a thread that has hardly any blocks yet.
   void inherit(Classes& to) {
-    lock();
-    if (count_ > 0) {
-      const Classes& from = left_[--count_];
-      for (std::size_t i = 0; i < class_count; ++i) {
-        Block** end = &to[i].free;
-        while (*end != nullptr) end = &(*end)->next;
-        *end = from[i].free;
-        if (to[i].fresh == nullptr) {
-          to[i].fresh = from[i].fresh;
-          to[i].fresh_end = from[i].fresh_end;
-        }
+    const Lock lock(busy_);
+    if (count_ == 0) return;
+    const Classes& from = left_[--count_];
+    for (std::size_t i = 0; i < class_count; ++i) {
+      Block** end = &to[i].free;
+      while (*end != nullptr) end = &(*end)->next;
+      *end = from[i].free;
+      to[i].surplus += from[i].surplus;
+      if (to[i].fresh == nullptr) {
+        to[i].fresh = from[i].fresh;
+        to[i].fresh_end = from[i].fresh_end;
       }
     }
-    unlock();
   }
 
  private:
-  void lock() {
-    while (busy_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-  }
-  void unlock() { busy_.clear(std::memory_order_release); }
-
   std::array<Classes, 64> left_ = {};
   std::size_t count_ = 0;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
@@ -171,6 +213,7 @@ void* from_malloc(std::size_t bytes) {
 void* taken(Class& c) {
   Block* const block = c.free;
   c.free = block->next;
+  --c.surplus;
   return block;
 }
 
@@ -192,15 +235,25 @@ void* from_range(Class& c, std::size_t size_class, std::size_t bytes) {
   if (c.free != nullptr) return taken(c);
   const std::size_t bytes = size_of_class(size_class);
   char* const block = c.fresh;
-  if (static_cast<std::size_t>(c.fresh_end - block) < bytes) return from_range(c, size_class, bytes);
+  if (static_cast<std::size_t>(c.fresh_end - block) < bytes) {
+    c.free = bundles.take(size_class);
+    if (c.free == nullptr) return from_range(c, size_class, bytes);
+    c.surplus = kept_at_most[size_class];
+    return taken(c);
+  }
   c.fresh = block + bytes;
   return block;
 }
 
 void give_back(void* p) noexcept {
   if (!range.holds(p)) return std::free(p);
-  Class& c = classes[range.class_of(p)];
-  c.free = new (p) Block{c.free};
+  const std::uint8_t size_class = range.class_of(p);
+  Class& c = classes[size_class];
+  c.free = new (p) Block{c.free, nullptr};
+  if (++c.surplus > kept_at_most[size_class]) {
+    bundles.put(size_class, std::exchange(c.free, nullptr));
+    c.surplus = 0;
+  }
 }
 
 }  // namespace
