@@ -282,7 +282,8 @@ class Lifetimes {
                            return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
                          });
     if (const auto common = common_.find(s); common != common_.end()) {
-      if (common->second.until < 0) return drop(std::max(run.last, last_use), {depth, When::exit, common->second.place, s});
+      if (common->second.until < 0)
+        return drop(std::max(run.last, last_use), {depth, When::exit, common->second.place, s});
       return drop(std::max(common->second.until, last_use), {depth, When::bound_again, 0, s});
     }
     if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));

@@ -27,7 +27,7 @@ using Args = std::vector<Arg>;
 struct CallOrigin {
   NodeIndex node = no_node;  ///< its frames and scopes are the call's
   int outer_frames = 0;      ///< how many innermost frames the call lies outside of (a restored dropout)
-  bool all_named = false;  ///< results that nobody reads have names too
+  bool all_named = false;    ///< results that nobody reads have names too
   bool effect = false;       ///< runs even if nobody reads its result
   std::string_view
       statement;       ///< not empty: ran in a module and a line of their own (a convolution whose node names its norm)
