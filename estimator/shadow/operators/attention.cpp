@@ -284,16 +284,16 @@ Outputs efficient_attention(Shadow& m, Args a) {
 
 /// Bytes in which the backward kernel collects the query's gradient: blocks of queries by blocks of the head, each with
 /// a lock of 16 bytes (AttentionBackwardKernel::Params::workspace_size). Heads above 128 also collect the key's and the
-/// value's.
+/// value's, where those are not float32 themselves.
 Bytes efficient_workspace(const Tensor& q, const Tensor& v) {
   const std::int64_t d = std::max(q->sizes[3], v->sizes[3]);
   const bool large = d > 64;
   const std::int64_t rows = large ? 128 : 64;
   const std::int64_t columns = !large || d > 128 || q->dtype == DType::f32 ? 64 : 128;
   const std::int64_t lock = 16;
-  const std::int64_t blocks = (q->sizes[2] + rows - 1) / rows * ((large ? rounded_up(d, 128) : d + 63) / columns);
+  const std::int64_t blocks = (q->sizes[2] + rows - 1) / rows * ((d + columns - 1) / columns);
   Bytes head = Bytes(rows * columns * 4 + lock) * blocks;
-  if (d > 128) head += bytes_of(DType::f32, 2 * 64 * rounded_up(d, 128));
+  if (d > 128 && q->dtype != DType::f32) head += bytes_of(DType::f32, 2 * 64 * rounded_up(d, 128));
   return head * q->sizes[0] * q->sizes[1];
 }
 

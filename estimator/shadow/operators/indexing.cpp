@@ -34,14 +34,14 @@ class ScratchStack {
 std::int64_t eight(std::int64_t n) { return checked_mul(8, n); }
 
 /// cub::DeviceRadixSort of n pairs of int64 by the lowest `bits`: nothing to speak of in one tile; else second buffers
-/// for keys and values, a histogram a pass of eight bits, look-back state of a tile of 4,896 pairs (probes: n = 48,
-/// 3,073
-/// ... 8,192, 786,579 by all bits, 4,096 by 11).
+/// for keys and values where one pass of eight bits is not enough, a histogram a pass, look-back state of a tile of
+/// 4,896 pairs (probes: n = 48, 3,073 ... 8,192, 786,579 by all bits, 4,096 by 11, 2,401 by 8).
 std::int64_t sort_scratch(std::int64_t n, int bits = 64) {
   constexpr std::int64_t single_tile = 2304, tile = 4896;
   if (n <= single_tile) return 1;
-  const std::int64_t buffers = 2 * Bytes(eight(n)).rounded_up(256).count();
-  return buffers + (bits + 7) / 8 * 256 * 8 + 1024 * ((n + tile - 1) / tile) + 256 + 255;
+  const std::int64_t passes = (bits + 7) / 8;
+  const std::int64_t buffers = passes > 1 ? 2 * Bytes(eight(n)).rounded_up(256).count() : 0;
+  return buffers + passes * 256 * 8 + 1024 * ((n + tile - 1) / tile) + 256 + 255;
 }
 
 /// cub::DeviceScan over n int64 values (probes: 3,840 and 1,572,864 elements).
@@ -247,9 +247,10 @@ int index_bits(const Tensor& self, const std::vector<Tensor>& tensors) {
 }
 
 /// index_put with accumulation: a linear index per element, sorted with the positions. `checked`: the range is tested
-/// on the host first, by the minimum and maximum of every index.
+/// on the host first, by the minimum and maximum of every index. Values that are broadcast, or lie in another layout, are
+/// copied.
 void accumulate(Shadow& m, const Tensor& self, const std::vector<Tensor>& tensors, std::vector<Tensor>& coordinates,
-                bool checked) {
+                const Tensor& values, bool checked) {
   const Indexed r = indexed_sizes(self, tensors);
   const std::int64_t n = r.count;
   std::size_t number = defined(tensors).size();
@@ -269,6 +270,8 @@ void accumulate(Shadow& m, const Tensor& self, const std::vector<Tensor>& tensor
     stack.drop(0);
   }
   coordinates.clear();
+  if (const std::int64_t count = element_count(r.sizes); values->count() < count || !is_contiguous(*values))
+    stack.add(bytes_of(values->dtype, count).count());
   stack.add(eight(n));  // sorted
   stack.add(eight(n));  // positions
   stack.add(eight(n));  // their order
@@ -279,7 +282,7 @@ Outputs index_put_into(Shadow& m, const Value& self, Args a, bool unsafe) {
   Indices indices = expanded_indices(m, self.tensor(), a.list(1), "aten::index_put");
   if (a.size() > 3 && a.boolean(3) && !self.tensor()->host) {
     const std::vector<Tensor> tensors = std::move(indices.tensors);
-    accumulate(m, self.tensor(), tensors, indices.coordinates, !unsafe);
+    accumulate(m, self.tensor(), tensors, indices.coordinates, a.tensor(2), !unsafe);
   }
   return {self};
 }

@@ -226,11 +226,12 @@ Tensor summed(Shadow& m, const Tensor& partials, const Tensor& parameter) {
 Outputs native_layer_norm_backward(Shadow& m, Args a) {
   const Tensor &input = a.tensor(1), &weight = a.tensor(5), &bias = a.tensor(6);
   const Rows rows = rows_of(input, a.integers(2));
-  const Tensor grad = m.contiguous(a.tensor(0));
   const Tensor dense = m.contiguous(input);
   Tensor grad_input = wanted(a[7], 0) ? m.empty(input->sizes, input->dtype) : Tensor();
   Tensor grad_weight = weight && wanted(a[7], 1) ? m.empty(weight->sizes, weight->dtype) : Tensor();
   Tensor grad_bias = bias && wanted(a[7], 2) ? m.empty(bias->sizes, bias->dtype) : Tensor();
+  // LayerNormBackwardKernelImpl copies a gradient in another layout when all results are there.
+  const Tensor grad = m.contiguous(a.tensor(0));
   if ((grad_weight || grad_bias) && two_steps(m, rows)) {
     const Tensor of_weight = grad_weight ? partial(m, rows, weight) : Tensor();
     const Tensor of_bias = grad_bias ? partial(m, rows, bias) : Tensor();
@@ -259,10 +260,10 @@ Outputs fused_rms_norm(Shadow& m, Args a) {
 Outputs fused_rms_norm_backward(Shadow& m, Args a) {
   const Tensor &input = a.tensor(1), &weight = a.tensor(4);
   const Rows rows = rows_of(input, a.integers(2));
-  const Tensor grad = m.contiguous(a.tensor(0));
   const Tensor dense = m.contiguous(input);
   Tensor grad_input = wanted(a[5], 0) ? m.empty(input->sizes, input->dtype) : Tensor();
   Tensor grad_weight = weight && wanted(a[5], 1) ? m.empty(weight->sizes, weight->dtype) : Tensor();
+  const Tensor grad = m.contiguous(a.tensor(0));
   if (grad_weight && two_steps(m, rows)) grad_weight = summed(m, partial(m, rows, weight), weight);
   return {std::move(grad_input), std::move(grad_weight)};
 }
