@@ -247,8 +247,8 @@ int index_bits(const Tensor& self, const std::vector<Tensor>& tensors) {
 }
 
 /// index_put with accumulation: a linear index per element, sorted with the positions. `checked`: the range is tested
-/// on the host first, by the minimum and maximum of every index. Values that are broadcast, or lie in another layout, are
-/// copied.
+/// on the host first, by the minimum and maximum of every index. Values that are broadcast, or lie in another layout,
+/// are copied.
 void accumulate(Shadow& m, const Tensor& self, const std::vector<Tensor>& tensors, std::vector<Tensor>& coordinates,
                 const Tensor& values, bool checked) {
   const Indexed r = indexed_sizes(self, tensors);
