@@ -122,6 +122,24 @@ void plan_gru_cell(Recovery& r, NodeIndex difference) {
   }
 }
 
+/// tanh(linear(h) + linear(x)), or relu, of nn.RNNCell: told from what people write so by the names of its weights.
+void plan_simple_cell(Recovery& r, NodeIndex activation) {
+  const GraphView& g = r.graph;
+  const NodeIndex sum = g.producer(g.input(activation, 0));
+  if (!g.is(sum, "Add")) return;
+  const auto of_hidden = product_at(g, g.input(sum, 0)), of_input = product_at(g, g.input(sum, 1));
+  if (!of_hidden || !of_input || !g.name(g.input(of_hidden->node, 1)).ends_with("weight_hh") ||
+      !g.name(g.input(of_input->node, 1)).ends_with("weight_ih"))
+    return;
+  const ValueId x = of_input->x, h = of_hidden->x;
+  const bool tanh = g.is(activation, "Tanh");
+  r.claim({activation, {x, h}, [&r, x, h, tanh, input = of_input->node, state = of_hidden->node, activation] {
+             Args args{r.tensor(x), r.tensor(h)};
+             for (Arg& weight : weights_of(r, input, state)) args.push_back(std::move(weight));
+             r.emit(tanh ? "aten::rnn_tanh_cell" : "aten::rnn_relu_cell", std::move(args), r.graph.output(activation));
+           }});
+}
+
 }  // namespace
 
 void plan_recurrent_cells(Recovery& r) {
@@ -131,6 +149,8 @@ void plan_recurrent_cells(Recovery& r) {
       plan_lstm_cell(r, n);
     else if (r.graph.is(n, "Sub") && r.graph.is(r.graph.producer(r.graph.input(n, 1)), "Tanh"))
       plan_gru_cell(r, n);
+    else if (r.graph.is(n, "Tanh") || r.graph.is(n, "Relu"))
+      plan_simple_cell(r, n);
   }
 }
 

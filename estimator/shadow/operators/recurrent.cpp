@@ -325,6 +325,15 @@ Outputs gru_cell(Shadow& m, Args a) {
   return {m.all("aten::_thnn_fused_gru_cell", from_input, from_hidden, a[1], a[4], a[5])[0]};
 }
 
+// aten::rnn_{tanh,relu}_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
+Outputs simple_cell(Shadow& m, Args a, const char* activation) {
+  const Tensor hidden = m.one("aten::linear", a[1], a[3], a[5]);
+  const Tensor input = m.one("aten::linear", a[0], a[2], a[4]);
+  return {m.one(activation, m.one("aten::add_.Tensor", hidden, input))};
+}
+Outputs tanh_cell(Shadow& m, Args a) { return simple_cell(m, a, "aten::tanh"); }
+Outputs relu_cell(Shadow& m, Args a) { return simple_cell(m, a, "aten::relu"); }
+
 // aten::_thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias): hy, cy and the gates
 Outputs fused_lstm_cell(Shadow& m, Args a) {
   const Tensor &gates = a.tensor(0), &cx = a.tensor(2);
@@ -333,13 +342,14 @@ Outputs fused_lstm_cell(Shadow& m, Args a) {
   return {hy, m.empty(cx->sizes, cx->dtype), workspace};
 }
 
-// aten::_thnn_fused_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias)
+// aten::_thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias): one gradient for the gates
+// of input and hidden state, one for both biases
 Outputs fused_lstm_cell_backward(Shadow& m, Args a) {
   const Tensor &cx = a.tensor(2), &workspace = a.tensor(4);
   const Tensor gates = m.empty(workspace->sizes, workspace->dtype), grad_cx = m.empty(cx->sizes, cx->dtype);
   Value bias;
   if (a.boolean(5)) bias = m.one("aten::sum.dim_IntList", gates, Dims{0}, false);
-  return {gates, gates, grad_cx, bias, bias};
+  return {gates, grad_cx, bias};
 }
 
 // aten::_thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias): hy, and five of its size
@@ -364,8 +374,10 @@ using Kind = Operator::Kind;
 constexpr Operator operators[] = {
     {"aten::lstm_cell", Kind::composite, lstm_cell},
     {"aten::gru_cell", Kind::composite, gru_cell},
+    {"aten::rnn_tanh_cell", Kind::composite, tanh_cell},
+    {"aten::rnn_relu_cell", Kind::composite, relu_cell},
     {"aten::_thnn_fused_lstm_cell", Kind::kernel, fused_lstm_cell},
-    {"aten::_thnn_fused_lstm_cell_backward", Kind::composite, fused_lstm_cell_backward},
+    {"aten::_thnn_fused_lstm_cell_backward_impl", Kind::kernel, fused_lstm_cell_backward},
     {"aten::_thnn_fused_gru_cell", Kind::kernel, fused_gru_cell},
     {"aten::_thnn_fused_gru_cell_backward", Kind::kernel, fused_gru_cell_backward},
     {"aten::lstm.input", Kind::composite, lstm},
