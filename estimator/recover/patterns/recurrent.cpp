@@ -156,10 +156,9 @@ void emit_stack(Recovery& r, const Stack& stack) {
   const std::string_view op = kind == "LSTM"  ? "aten::lstm.input"
                               : kind == "GRU" ? "aten::gru.input"
                                               : "aten::rnn_tanh.input";
-  // The states are there even where the file has no name for them.
-  Slots made;
-  for (const ValueId v : results)
-    made.push_back(r.builder.slot(v.valid() ? std::string(g.name(v)) : name + ".state" + std::to_string(made.size())));
+  // The states are there even where the file has no name for them; theirs are of all layers, the file's of the last.
+  Slots made{r.builder.slot(name)};
+  while (made.size() < results.size()) made.push_back(r.builder.slot(name + ".state" + std::to_string(made.size())));
   r.list_call(op, std::move(args), made);
   r.call_origins().back().all_named = true;
   for (std::size_t i = 0; i < results.size(); ++i)
