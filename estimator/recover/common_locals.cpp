@@ -51,6 +51,15 @@ class Finder {
     if (!s.valid() || made_[s.at()] < 0) return -1;
     return name(static_cast<std::size_t>(made_[s.at()])) == op ? made_[s.at()] : -1;
   }
+  /// The first result of a call; invalid: it has none.
+  SlotId result(std::size_t i) const { return calls_[i].outputs.empty() ? SlotId{} : calls_[i].outputs[0]; }
+  /// The only call that reads `s`; -1: none or several do.
+  std::int32_t only_reader(SlotId s) const {
+    return s.valid() && readers_[s.at()].size() == 1 ? readers_[s.at()][0] : -1;
+  }
+  bool is(std::int32_t call, std::string_view op) const {
+    return call >= 0 && name(static_cast<std::size_t>(call)) == op;
+  }
   bool same_module(std::size_t a, std::size_t b) const { return calls_[a].module == calls_[b].module; }
   void keep(SlotId s, std::int32_t until = -1, int place = 0) {
     if (!s.valid() || made_[s.at()] < 0) return;
@@ -67,9 +76,8 @@ class Finder {
     if (mean < 0 || made_by(tensor(static_cast<std::size_t>(mean), 0), "aten::pow.Tensor_Scalar") < 0) return;
     if (!same_module(static_cast<std::size_t>(mean), root)) return;
     keep(variance);
-    const auto& scaled = readers_[calls_[root].outputs[0].at()];
-    if (scaled.size() == 1 && name(static_cast<std::size_t>(scaled[0])) == "aten::mul.Tensor")
-      keep(calls_[static_cast<std::size_t>(scaled[0])].outputs[0]);
+    if (const std::int32_t scaled = only_reader(result(root)); is(scaled, "aten::mul.Tensor"))
+      keep(result(static_cast<std::size_t>(scaled)));
   }
 
   /// "query, key, value = …" of the forward that attends.
@@ -90,9 +98,9 @@ class Finder {
     }
     const std::int32_t product = made_by(scores, "aten::matmul");
     if (product < 0) return;
-    SlotId weights = calls_[softmax].outputs[0];
-    while (readers_[weights.at()].size() == 1) {
-      const auto i = static_cast<std::size_t>(readers_[weights.at()][0]);
+    SlotId weights = result(softmax);
+    while (only_reader(weights) >= 0) {
+      const auto i = static_cast<std::size_t>(only_reader(weights));
       const std::string& op = name(i);
       if (op == "aten::matmul") {
         keep(tensor(static_cast<std::size_t>(product), 0), -1, 0);
@@ -100,14 +108,14 @@ class Finder {
         keep(tensor(i, 1), -1, 2);
         return;
       }
-      if ((op != "aten::dropout" && op != "aten::to.dtype") || calls_[i].outputs.empty()) return;
-      weights = calls_[i].outputs[0];
+      if (op != "aten::dropout" && op != "aten::to.dtype") return;
+      weights = result(i);
     }
   }
 
   /// "inputs_embeds = self.embed_tokens(input_ids)".
   void embedding(std::size_t i) {
-    if (is_embedding_name(path(i))) keep(calls_[i].outputs[0]);
+    if (is_embedding_name(path(i))) keep(result(i));
     if (path(i).ends_with(".relative_attention_bias")) position_bias(i);
   }
 
@@ -125,15 +133,14 @@ class Finder {
     for (std::size_t j = from;
          j > 0 && same_module(j, i - 1) && (j == from || name(j) == "aten::arange" || name(j) == "aten::unsqueeze");
          --j)
-      keep(calls_[j].outputs[0], returns, j == from ? 1 : 0);
+      keep(result(j), returns, j == from ? 1 : 0);
     for (std::size_t j = from + 1; j + 1 < i; ++j) {
       const std::string& op = name(j);
-      const auto& readers = readers_[calls_[j].outputs.empty() ? 0 : calls_[j].outputs[0].at()];
-      const bool negated = readers.size() == 1 && name(static_cast<std::size_t>(readers[0])) == "aten::neg";
+      const bool negated = is(only_reader(result(j)), "aten::neg");
       if (op == "aten::abs" || op == "aten::neg" || op.starts_with("aten::lt") || (op == "aten::minimum" && !negated))
-        keep(calls_[j].outputs[0], static_cast<std::int32_t>(i) - 1);
+        keep(result(j), static_cast<std::int32_t>(i) - 1);
     }
-    keep(calls_[i - 1].outputs[0], returns, 2);
+    keep(result(i - 1), returns, 2);
   }
 
   /// T5: "attention_output = self.SelfAttention(…); hidden_states = hidden_states + self.dropout(attention_output[0])".
@@ -149,12 +156,10 @@ class Finder {
     rotation(i);
     const SlotId first = tensor(i, 0), second = tensor(i, 1);
     if (r_.mode.conv_net) return;
-    const auto& readers = readers_[calls_[i].outputs[0].at()];
-    if (readers.size() == 1 && name(static_cast<std::size_t>(readers[0])) == "aten::layer_norm") {
+    if (const std::int32_t norm = only_reader(result(i)); is(norm, "aten::layer_norm")) {
       // "hidden_states = self.LayerNorm(hidden_states + input_tensor)".
-      if (levels_below(first, i) == 1 && levels_below(second, i) == 0 &&
-          below(static_cast<std::size_t>(readers[0]), i) == 1)
-        keep(first, readers[0]);
+      if (levels_below(first, i) == 1 && levels_below(second, i) == 0 && below(static_cast<std::size_t>(norm), i) == 1)
+        keep(first, norm);
       return;
     }
     // "hidden_states = attn_output + residual", and then "residual + feed_forward_hidden_states" too.

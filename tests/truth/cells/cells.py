@@ -8,21 +8,15 @@ class LC(nn.Module):
         h = torch.zeros(x.size(0), 128, device=x.device); c = torch.zeros(x.size(0), 128, device=x.device)
         for t in range(3): h, c = s.c(x[:, t], (h, c))
         return s.o(h)
-class GC(nn.Module):
-    def __init__(s): super().__init__(); s.c = nn.GRUCell(96, 128); s.o = nn.Linear(128, 64)
-    def forward(s, x):
-        h = torch.zeros(x.size(0), 128, device=x.device)
-        for t in range(3): h = s.c(x[:, t], h)
-        return s.o(h)
-class RC(nn.Module):
-    def __init__(s): super().__init__(); s.c = nn.RNNCell(96, 128); s.o = nn.Linear(128, 64)
+class One(nn.Module):
+    def __init__(s, cell): super().__init__(); s.c = cell(96, 128); s.o = nn.Linear(128, 64)
     def forward(s, x):
         h = torch.zeros(x.size(0), 128, device=x.device)
         for t in range(3): h = s.c(x[:, t], h)
         return s.o(h)
 def lc(): return LC(), {"x": torch.randn(256, 3, 96)}
-def gc(): return GC(), {"x": torch.randn(256, 3, 96)}
-def rc(): return RC(), {"x": torch.randn(256, 3, 96)}
+def gc(): return One(nn.GRUCell), {"x": torch.randn(256, 3, 96)}
+def rc(): return One(nn.RNNCell), {"x": torch.randn(256, 3, 96)}
 if __name__ == "__main__":
     out = {}
     for name, f in (("lc", lc), ("gc", gc), ("rc", rc)):
