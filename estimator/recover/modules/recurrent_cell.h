@@ -1,4 +1,4 @@
-// nn.LSTMCell and nn.GRUCell, which both exporters take apart.
+// nn.LSTMCell, nn.GRUCell and nn.RNNCell, which both exporters take apart.
 #pragma once
 
 #include "estimator/recover/recovery.h"
