@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "estimator/recover/modules/packed_sequence.h"
+#include "estimator/recover/modules/t5.h"
 
 namespace headroom::recovery {
 
@@ -113,6 +114,9 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
       // where(mask, bias, min) without padding: the bias alone.
       if (!real_padding) r.replace(mask, g.input(made_by, 1));
       out.mask = r.replaced(mask);
+    } else if (is_position_bias(r, g.input(made_by, 1))) {
+      out.mask = g.input(made_by, 1);
+      out.causal_bias = true;
     } else {
       const NodeIndex condition = g.producer(g.input(made_by, 0));
       if (g.is(condition, "Expand")) r.replace(g.output(condition), g.input(condition, 0));
@@ -159,11 +163,9 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
 MaskArgument mask_argument(Recovery& r, ValueId mask) {
   if (!mask.valid()) return {};
   const auto [it, fresh] = r.decided_masks.try_emplace(r.graph.resolve(mask));
-  if (fresh) {
-    const MaskArgument decided = decide_mask(r, mask);
-    it->second = {decided.mask, decided.causal};
-  }
-  return {it->second.first, it->second.second};
+  if (!fresh) return it->second;
+  const MaskArgument decided = decide_mask(r, mask);
+  return r.decided_masks[r.graph.resolve(mask)] = decided;
 }
 
 namespace {
@@ -227,7 +229,8 @@ void call_attention(Recovery& r, const Attention& a, ValueId result) {
     k = call_permute(r, k, a.key_order, std::string(r.graph.name(a.key)) + ".k");
   } else if (a.key_is_transposed)
     k = r.call("aten::transpose.int", {k, std::int64_t{-2}, std::int64_t{-1}}, std::string(r.graph.name(a.key)) + ".k");
-  const Arg mask = a.mask.mask.valid() ? Arg(r.tensor(a.mask.mask)) : Arg(None{});
+  Arg mask = a.mask.mask.valid() ? Arg(r.tensor(a.mask.mask)) : Arg(None{});
+  if (a.mask.causal_bias) mask = causal_bias(r, a.mask.mask);
   Args args{q, k, r.tensor(a.value), mask, r.options.training ? a.dropout : 0.0, a.causal || a.mask.causal};
   const Dims& query = r.dims(a.query);
   const double usual = query.empty() || query.back() == 0 ? 0 : 1.0 / std::sqrt(static_cast<double>(query.back()));

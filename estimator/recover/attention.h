@@ -25,12 +25,6 @@ struct MaskOrigin {
 
 MaskOrigin mask_origin(const GraphView& graph, ValueId mask);
 
-/// The mask argument of one attention call.
-struct MaskArgument {
-  ValueId mask;         ///< invalid: None
-  bool causal = false;  ///< is_causal=True
-};
-
 /// Decides what eager passes for `mask`; notes what becomes of the mask's own nodes (replaced conditions, dropped
 /// expands), and that the packed-sequence test of transformers runs when a causal mask was dropped.
 MaskArgument mask_argument(Recovery& r, ValueId mask);

@@ -23,14 +23,17 @@ class Finder {
   CommonLocals run() {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const std::string& op = name(i);
+      if (op == "aten::embedding") position_bias(i);
+      if (op == "aten::scaled_dot_product_attention") position_bias_mask(i);
+      if (r_.origins.has_text()) continue;
       if (op == "aten::rsqrt")
         norm(i);
       else if (op == "aten::scaled_dot_product_attention")
         attention(i);
       else if (op == "aten::embedding")
         embedding(i);
-      else if (op == "aten::dropout")
-        dropout(i);
+      else if (op == "aten::linear")
+        t5_projection(i);
       else if (op == "aten::softmax.int")
         eager_attention(i);
       else if (op == "aten::add.Tensor")
@@ -40,6 +43,8 @@ class Finder {
   }
 
  private:
+  static constexpr int of_argument = -1;  ///< place of a name that an argument had: those go first
+
   const std::string& name(std::size_t i) const { return r_.program.name_of(calls_[i].op); }
   SlotId tensor(std::size_t call, std::size_t argument) const {
     if (argument >= calls_[call].args.size()) return {};
@@ -67,6 +72,13 @@ class Finder {
     if (!origin.local && !origin.temporary) out_.try_emplace(s, CommonLocal{until, place});
   }
 
+  /// T5's stacks return what their last norm makes, or its dropout: "encoder_outputs = self.encoder(…)".
+  void stack_output(std::size_t weighted) {
+    if (!path(weighted).ends_with(".final_layer_norm")) return;
+    const std::int32_t dropout = only_reader(result(weighted));
+    keep(result(is(dropout, "aten::dropout") ? static_cast<std::size_t>(dropout) : weighted));
+  }
+
   /// "variance = x.pow(2).mean(-1, keepdim=True); x = x * torch.rsqrt(variance + eps); return weight * x.to(dtype)".
   void norm(std::size_t root) {
     const std::int32_t sum = made_by(tensor(root, 0), "aten::add.Tensor");
@@ -76,13 +88,50 @@ class Finder {
     if (mean < 0 || made_by(tensor(static_cast<std::size_t>(mean), 0), "aten::pow.Tensor_Scalar") < 0) return;
     if (!same_module(static_cast<std::size_t>(mean), root)) return;
     keep(variance);
-    if (const std::int32_t scaled = only_reader(result(root)); is(scaled, "aten::mul.Tensor"))
-      keep(result(static_cast<std::size_t>(scaled)));
+    const std::int32_t scaled = only_reader(result(root));
+    if (!is(scaled, "aten::mul.Tensor")) return;
+    const SlotId normal = result(static_cast<std::size_t>(scaled));
+    const std::int32_t cast = only_reader(normal);
+    // T5 casts for the square alone, "hidden_states.to(torch.float32).pow(2)", and binds what it casts back.
+    const std::int32_t square = made_by(tensor(static_cast<std::size_t>(mean), 0), "aten::pow.Tensor_Scalar");
+    const std::int32_t up = made_by(tensor(static_cast<std::size_t>(square), 0), "aten::to.dtype");
+    const auto is_scaled = [&](SlotId x) {
+      return tensor(static_cast<std::size_t>(scaled), 0) == x || tensor(static_cast<std::size_t>(scaled), 1) == x;
+    };
+    if (up >= 0 && is_scaled(tensor(static_cast<std::size_t>(up), 0)) && is(cast, "aten::to.dtype")) {
+      keep(normal, cast);
+      if (const std::int32_t weighted = only_reader(result(static_cast<std::size_t>(cast))); weighted >= 0)
+        stack_output(static_cast<std::size_t>(weighted));
+      keep(result(static_cast<std::size_t>(cast)), -1, of_argument);
+    } else {
+      keep(normal, -1, of_argument);
+    }
   }
 
   /// "query, key, value = …" of the forward that attends.
   void attention(std::size_t i) {
     for (int a = 0; a < 3; ++a) keep(tensor(i, static_cast<std::size_t>(a)), -1, a);
+    // "position_bias = …" of the stack whose layers share it.
+    SlotId bias = tensor(i, 3);
+    if (const std::int32_t mask = made_by(bias, "aten::where.ScalarOther"); mask >= 0)
+      bias = tensor(static_cast<std::size_t>(mask), 1);
+    if (is_position_bias(bias)) keep(bias, -1, 3);
+  }
+
+  bool is_position_bias(SlotId s) const {
+    for (const std::string_view view : {"aten::unsqueeze", "aten::permute"})
+      if (const std::int32_t made = made_by(s, view); made >= 0) s = tensor(static_cast<std::size_t>(made), 0);
+    const std::int32_t table = made_by(s, "aten::embedding");
+    return table >= 0 && path(static_cast<std::size_t>(table)).ends_with(".relative_attention_bias");
+  }
+
+  /// SDPA's mask made of a position bias goes when transformers' wrapper returns what it copied.
+  void position_bias_mask(std::size_t i) {
+    const std::int32_t mask = made_by(tensor(i, 3), "aten::where.ScalarOther");
+    if (mask < 0 || r_.origin(static_cast<std::size_t>(mask)).node != r_.origin(i).node) return;
+    const std::int32_t turned = only_reader(result(i));
+    const std::int32_t copied = turned < 0 ? -1 : only_reader(result(static_cast<std::size_t>(turned)));
+    keep(tensor(i, 3), std::max(turned, copied));
   }
 
   /// The same where the products are written out: what softmax's scores come of, and what its weights multiply.
@@ -115,12 +164,18 @@ class Finder {
 
   /// "inputs_embeds = self.embed_tokens(input_ids)".
   void embedding(std::size_t i) {
-    if (is_embedding_name(path(i))) keep(result(i));
-    if (path(i).ends_with(".relative_attention_bias")) position_bias(i);
+    if (!is_embedding_name(path(i))) return;
+    // Arguments of the embeddings' forward go first.
+    keep(result(i), -1, path(i).ends_with("word_embeddings") ? 0 : 2);
+    // "buffered_token_type_ids = torch.gather(…); token_type_ids = buffered_token_type_ids.expand(…)".
+    if (const std::int32_t expand = made_by(tensor(i, 1), "aten::expand"); expand >= 0)
+      if (const SlotId buffered = tensor(static_cast<std::size_t>(expand), 0); made_by(buffered, "aten::gather") >= 0)
+        keep(buffered, -1, 1);
   }
 
   /// T5's compute_bias, and _relative_position_bucket within it: call i looks the buckets up.
   void position_bias(std::size_t i) {
+    if (!path(i).ends_with(".relative_attention_bias")) return;
     if (i == 0 || i + 1 >= calls_.size() || below(i, i - 1) != 1) return;
     std::size_t end = i;
     while (end + 1 < calls_.size() && same_module(end + 1, i - 1) &&
@@ -130,26 +185,29 @@ class Finder {
     std::size_t from = i - 1;
     while (from > 0 && same_module(from - 1, i - 1) && name(from) != "aten::sub.Tensor") --from;
     if (name(from) != "aten::sub.Tensor") return;
-    for (std::size_t j = from;
-         j > 0 && same_module(j, i - 1) && (j == from || name(j) == "aten::arange" || name(j) == "aten::unsqueeze");
-         --j)
-      keep(result(j), returns, j == from ? 1 : 0);
+    keep(tensor(from, 1), returns);
+    keep(tensor(from, 0), returns);
+    keep(result(from), returns);
     for (std::size_t j = from + 1; j + 1 < i; ++j) {
       const std::string& op = name(j);
       const bool negated = is(only_reader(result(j)), "aten::neg");
       if (op == "aten::abs" || op == "aten::neg" || op.starts_with("aten::lt") || (op == "aten::minimum" && !negated))
         keep(result(j), static_cast<std::int32_t>(i) - 1);
     }
-    keep(result(i - 1), returns, 2);
+    keep(result(i - 1), returns);
   }
 
-  /// T5: "attention_output = self.SelfAttention(…); hidden_states = hidden_states + self.dropout(attention_output[0])".
-  void dropout(std::size_t i) {
-    const SlotId branch = tensor(i, 0);
-    if (!branch.valid() || made_[branch.at()] < 0) return;
-    const std::string_view made_in = path(static_cast<std::size_t>(made_[branch.at()]));
-    for (const std::string_view known : {".SelfAttention.o", ".EncDecAttention.o", ".DenseReluDense.wo"})
-      if (made_in.ends_with(known)) keep(branch);
+  /// T5: "normed_hidden_states = self.layer_norm(hidden_states); attention_output = self.SelfAttention(…);
+  /// attention_output = hidden_states + self.dropout(attention_output)".
+  void t5_projection(std::size_t i) {
+    for (const std::string_view attention : {".SelfAttention", ".EncDecAttention"}) {
+      if (path(i).ends_with(std::string(attention) + ".q")) keep(tensor(i, 0));
+      if (!path(i).ends_with(std::string(attention) + ".o")) continue;
+      std::int32_t sum = only_reader(result(i));
+      if (is(sum, "aten::dropout")) sum = only_reader(result(static_cast<std::size_t>(sum)));
+      if (is(sum, "aten::add.Tensor")) keep(result(i), sum);
+    }
+    if (path(i).ends_with(".DenseReluDense.wo")) keep(result(i));
   }
 
   void sum(std::size_t i) {
@@ -230,9 +288,6 @@ class Finder {
 
 }  // namespace
 
-CommonLocals find_common_locals(const Recovery& r) {
-  if (r.origins.has_text()) return {};
-  return Finder(r).run();
-}
+CommonLocals find_common_locals(const Recovery& r) { return Finder(r).run(); }
 
 }  // namespace headroom::recovery

@@ -17,7 +17,7 @@ struct CommonLocal {
 
 using CommonLocals = std::unordered_map<SlotId, CommonLocal>;
 
-/// Of all values; empty for a file with source lines, which tell it.
+/// Of all values; of a file with source lines only those of T5's helper functions, whose lines are not in it.
 CommonLocals find_common_locals(const Recovery& r);
 
 }  // namespace headroom::recovery

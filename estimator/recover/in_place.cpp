@@ -98,6 +98,7 @@ class InPlace {
     if (!x.valid() || made_by_[x.at()] < 0 || r_.parameters.is_parameter(x)) return false;
     const NodeIndex n = r_.origin(i).node;
     if (!r_.has_result_dims_of_first(n)) return false;
+    if (r_.augmented.contains(n)) return true;
     const char sign = op == "aten::add.Tensor"   ? '+'
                       : op == "aten::mul.Tensor" ? '*'
                       : op == "aten::sub.Tensor" ? '-'

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "estimator/base/text.h"
 #include "estimator/recover/common_locals.h"
 #include "estimator/recover/stack_trace.h"
 #include "estimator/recover/statement.h"
@@ -102,6 +105,7 @@ class Lifetimes {
     open_frames();
     find_segments();
     find_reads();
+    find_skips();
     common_ = find_common_locals(r_);
     drops_.resize(calls_.size());
     for (std::size_t i = 0; i < calls_.size(); ++i)
@@ -109,19 +113,23 @@ class Lifetimes {
         if (s.valid() && !is_result_[s.at()]) place(static_cast<CallIndex>(i), s);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       std::stable_sort(drops_[i].begin(), drops_[i].end(), [](const Drop& a, const Drop& b) {
-        return std::tuple(-a.depth, a.when, a.place) < std::tuple(-b.depth, b.when, b.place);
+        return std::tuple(-a.depth, a.when, a.place, -a.element) < std::tuple(-b.depth, b.when, b.place, -b.element);
       });
       for (const Drop& d : drops_[i]) calls_[i].drops.push_back(d.slot);
     }
   }
 
  private:
+  /// Lists are made in the function, after its arguments.
+  static constexpr int place_of_lists = 0;
+
   enum class When : std::uint8_t { read, bound_again, exit };
   struct Drop {
     int depth;  ///< of the frame that holds the value; deeper frames end first
     When when;
     int place;  ///< at a frame's exit: among its locals
     SlotId slot;
+    int element = 0;  ///< in a list: lists end with their last element first
   };
 
   static std::size_t at(CallIndex i) { return static_cast<std::size_t>(i); }
@@ -258,13 +266,7 @@ class Lifetimes {
       return place_unread_state(i, s);
     if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers))
       return drop(last_call_of_rotary(i), {innermost - 1, When::exit, 0, s});
-    std::size_t k = open.size() - 1;
-    const auto shared = [&](std::size_t depth) {
-      return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
-        return frames(j).size() > depth && frames(j)[depth].id == open[depth].id;
-      });
-    };
-    while (k > 0 && !shared(k)) --k;
+    const std::size_t k = home_of(i, readers);
     const int depth = static_cast<int>(k);
     const OpenFrame& home = open[k];
     Run& run = runs_[static_cast<std::size_t>(home.id)];
@@ -286,13 +288,19 @@ class Lifetimes {
         return drop(std::max(run.last, last_use), {depth, When::exit, common->second.place, s});
       return drop(std::max(common->second.until, last_use), {depth, When::bound_again, 0, s});
     }
-    if (no_source) last_use = std::max(last_use, end_of_decoder_block(i, k, readers));
+    if (no_source && is_skip(i, k, readers))
+      return drop(std::max(last_use, run.last), {depth, When::exit, place_of_lists, s, i});
+    if (no_source)
+      if (const CallIndex block = end_of_decoder_block(i, k, readers); block >= last_use)
+        return drop(block, {depth, When::bound_again, 0, s});
     if (readers.size() == 1 && frames(readers[0]).size() == k + 1 && is_own_statement(readers[0]))
       return drop(readers[0], {depth, When::bound_again, 0, s});
+    if (is_argument(i, k, readers)) return drop(last_use, {depth, When::read, 0, s});
     if (same_statement && !in_list) {
       const bool named = k + 1 == open.size() && is_own_statement(i);
       if (named && !binds_what_it_reads(segment)) return drop(run.last, {depth, When::exit, -1, s});
-      return drop(last_use, {depth, named ? When::bound_again : When::read, 0, s});
+      const bool keeps_name = named || (no_source && several_calls_read(readers, k));
+      return drop(last_use, {depth, keeps_name ? When::bound_again : When::read, 0, s});
     }
     std::string_view name = name_of_cast(i, k, readers);
     if (name.empty() && segment.names.empty()) {
@@ -305,7 +313,7 @@ class Lifetimes {
       const std::size_t order = taken_[{home.id, segment.first}]++;
       name = segment.names[std::min(order, segment.names.size() - 1)];
       if (order < segment.names.size() && is_appended(home.source, name))
-        return drop(std::max(run.last, last_use), {depth, When::exit, place_of(run, name), s});
+        return drop(std::max(run.last, last_use), {depth, When::exit, place_of_lists, s, i});
     }
     const auto& bound = run.bindings[name];
     for (auto it = std::upper_bound(bound.begin(), bound.end(), own); it != bound.end(); ++it) {
@@ -315,6 +323,73 @@ class Lifetimes {
       break;
     }
     drop(std::max(run.last, last_use), {depth, When::exit, place_of(run, name), s});
+  }
+
+  /// "x = block(pool(x))": what pool returns is the block's argument. Value i is read by `readers` in frame k.
+  bool is_argument(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+    const OpenFrame& frame = frames(i)[k];
+    if (frame.source.empty() || readers.empty() || frames(i).size() != k + 1 || several_calls_read(readers, k))
+      return false;
+    const OpenFrames& reader = frames(readers.front());
+    if (reader.size() <= k + 1 || reader[k].line != frame.line) return false;
+    std::string_view op = r_.program.name_of(calls_[at(i)].op);
+    op.remove_prefix(std::string_view("aten::").size());
+    return calls_for_argument(frame.source, op.substr(0, op.find('.')));
+  }
+
+  /// A numbered module that frame k calls: "down.3" is the fourth of "down".
+  struct Numbered {
+    std::string_view list;
+    std::int64_t index = -1;
+  };
+  Numbered numbered(CallIndex i, std::size_t k) const {
+    if (frames(i).size() <= k + 1) return {};
+    const std::string_view scope = frames(i)[k + 1].scope;
+    const std::size_t dot = scope.rfind('.');
+    if (dot == std::string_view::npos) return {};
+    return {scope.substr(0, dot), parse_int(scope.substr(dot + 1)).value_or(-1)};
+  }
+
+  /// Frame that the maker and all readers of a value have in common.
+  std::size_t home_of(CallIndex i, const std::vector<CallIndex>& readers) const {
+    const auto& open = frames(i);
+    const auto shared = [&](std::size_t depth) {
+      return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
+        return frames(j).size() > depth && frames(j)[depth].id == open[depth].id;
+      });
+    };
+    std::size_t k = open.size() - 1;
+    while (k > 0 && !shared(k)) --k;
+    return k;
+  }
+
+  /// Of modules that are called in a loop, those whose results are joined again later.
+  void find_skips() {
+    if (r_.origins.has_text()) return;
+    for (std::size_t s = 0; s < reads_.size(); ++s) {
+      const CallIndex i = made_[s];
+      if (i < 0 || reads_[s].size() < 2 || frames(i).empty()) continue;
+      const std::size_t k = home_of(i, reads_[s]);
+      const Numbered module = numbered(i, k);
+      if (module.index < 0 || !several_calls_read(reads_[s], k)) continue;
+      const bool joined = std::any_of(reads_[s].begin(), reads_[s].end(), [&](CallIndex j) {
+        return frames(j).size() == k + 1 && joins_earlier(calls_[at(j)], j);
+      });
+      if (joined) skips_[{frames(i)[k].id, module.list}].insert(module.index);
+    }
+  }
+
+  /// "for d in self.down: x = d(pool(x)); skips.append(x)": a list holds the results of all modules of the loop, of the
+  /// last one too.
+  bool is_skip(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+    const Numbered module = numbered(i, k);
+    if (module.index < 0) return false;
+    const auto found = skips_.find({frames(i)[k].id, module.list});
+    if (found == skips_.end() || found->second.size() < 2) return false;
+    const std::int64_t last = *found->second.rbegin();
+    const auto from_first = static_cast<std::int64_t>(found->second.size()) == last + 1;
+    if (found->second.contains(module.index)) return several_calls_read(readers, k);
+    return from_first && module.index == last + 1 && returned(i, k) == i;
   }
 
   bool is_recurrent(const Call& c) const {
@@ -476,6 +551,7 @@ class Lifetimes {
   std::vector<Run> runs_;
   std::vector<std::vector<CallIndex>> reads_;
   CommonLocals common_;
+  std::map<std::pair<std::int32_t, std::string_view>, std::set<std::int64_t>> skips_;  ///< by run and list of modules
   std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input
   std::vector<bool> is_result_;
   std::vector<std::vector<Drop>> drops_;

@@ -9,6 +9,7 @@
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
 #include "estimator/recover/modules/stochastic_depth.h"
+#include "estimator/recover/modules/t5.h"
 #include "estimator/recover/modules/weight_norm.h"
 #include "estimator/recover/patterns/patterns.h"
 #include "estimator/recover/recovery.h"
@@ -39,6 +40,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_removed_clones(r);
   plan_text(r);
   plan_patterns(r);
+  plan_position_buckets(r);
   plan_tied_weights(r);
   plan_dropouts_by_name(r);
   plan_noise_in_eval(r);

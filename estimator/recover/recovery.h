@@ -35,6 +35,13 @@ struct CallOrigin {
   bool temporary = false;  ///< its results are locals of a function the file does not show: gone after the last read
 };
 
+/// The mask argument of one attention call.
+struct MaskArgument {
+  ValueId mask;              ///< invalid: None
+  bool causal = false;       ///< is_causal=True
+  bool causal_bias = false;  ///< `mask` is a bias over which the call lays a causal mask of its own
+};
+
 /// A few nodes that eager runs as other calls than the operators say. Takes the place of its last node.
 struct Match {
   NodeIndex last = no_node;
@@ -85,8 +92,10 @@ class Recovery {
   /// Tensors made of numbers that take the dtype of another value (`dtype=query.dtype`).
   std::unordered_map<ValueId, ValueId> made_like;
   bool merges_equal_vectors = false;
-  /// Masks decided so far: what is passed for them, and whether the call is causal.
-  std::unordered_map<ValueId, std::pair<ValueId, bool>> decided_masks;
+  /// Masks decided so far.
+  std::unordered_map<ValueId, MaskArgument> decided_masks;
+  /// Nodes of `x += y` that neither text nor pattern tells.
+  std::unordered_set<NodeIndex> augmented;
   bool mask_input_ignored = false;
   bool quantized_said = false;
   int unfolded_batch_norms = 0;

@@ -1,5 +1,6 @@
 #include "estimator/recover/statement.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace headroom::recovery {
@@ -66,6 +67,24 @@ Statement parse_statement(std::string_view line) {
   }
   const bool binds = line[at] == '=' && !(at + 1 < line.size() && line[at + 1] == '=');
   return binds ? s : Statement{};
+}
+
+bool calls_for_argument(std::string_view line, std::string_view function) {
+  std::vector<bool> open;  // by parenthesis: that of a call
+  bool found = false;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == ')' && !open.empty()) open.pop_back();
+    if (line[at] != '(') continue;
+    std::size_t from = at;
+    while (from > 0 && is_name_char(line[from - 1])) --from;
+    const std::string_view callee = line.substr(from, at - from);
+    if (callee == function || (callee.ends_with(function) && callee[callee.size() - function.size() - 1] == '.')) {
+      if (std::find(open.begin(), open.end(), true) == open.end()) return false;
+      found = true;
+    }
+    open.push_back(!callee.empty());
+  }
+  return found;
 }
 
 }  // namespace headroom::recovery

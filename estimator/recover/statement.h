@@ -14,4 +14,8 @@ struct Statement {
 /// "a, b = f(x)" binds a and b; "x += y" binds x; "return x" binds nothing. A leading "for …: " or "if …: " is skipped.
 Statement parse_statement(std::string_view line);
 
+/// "x = block(pool(x))" calls pool for an argument, not block: every call of `function` stands within another's
+/// parentheses.
+bool calls_for_argument(std::string_view line, std::string_view function);
+
 }  // namespace headroom::recovery

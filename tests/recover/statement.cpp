@@ -2,6 +2,7 @@
 
 #include "estimator/recover/statement.h"
 
+using headroom::recovery::calls_for_argument;
 using headroom::recovery::parse_statement;
 using Names = std::vector<std::string_view>;
 
@@ -19,4 +20,12 @@ TEST_CASE("what a line binds") {
 TEST_CASE("lines that bind nothing") {
   for (const char* line : {"", "return x", "f(x, y=2)", "if x == y:", "self.h(x)", "x == y", "x[", "assert a"})
     CHECK(parse_statement(line).names.empty());
+}
+
+TEST_CASE("what a line calls for an argument") {
+  CHECK(calls_for_argument("x = block(F.max_pool2d(x, 2)); skips.append(x)", "max_pool2d"));
+  CHECK(calls_for_argument("x = block(x if first else pool(x))", "pool"));
+  CHECK_FALSE(calls_for_argument("x = F.max_pool2d(block(x), 2)", "max_pool2d"));
+  CHECK_FALSE(calls_for_argument("x = (pool(x) + y)", "pool"));
+  CHECK_FALSE(calls_for_argument("x = block(x)", "pool"));
 }

@@ -20,13 +20,25 @@ bool goes_up(Recovery& r) {
   return false;
 }
 
+/// Integers that become integers again after arithmetic: `.float()`, not `.to(x.dtype)`.
+bool becomes_integer_again(const GraphView& g, NodeIndex cast) {
+  constexpr int longest = 8;
+  NodeIndex n = cast;
+  for (int step = 0; step < longest && n != no_node; ++step) {
+    n = g.only_reader(g.output(n));
+    if (n == no_node || !g.output(n).valid()) return false;
+    if (g.is(n, "Cast") && is_integer(g.value(g.output(n)).dtype)) return true;
+  }
+  return false;
+}
+
 void cast(Recovery& r) {
   const DType from = r.dtype(r.in(0)), to = r.dtype(r.out());
   const std::string name(r.graph.name(r.out()));
   if (from == to && to != DType::f32) return r.alias(r.out(), r.in(0));
   if (r.mode.low_precision_file || to != DType::f32) return r.define(r.out(), call_to(r, r.tensor(0), to, name));
   if (!is_float(from)) {
-    const Arg dtype = stream_dtype_for(r, to);
+    const Arg dtype = becomes_integer_again(r.graph, r.node()) ? Arg(to) : stream_dtype_for(r, to);
     r.define(r.out(), call_to(r, r.tensor(0), dtype, name));
     if (std::holds_alternative<DType>(dtype)) r.set_wide(r.out());
     return;
