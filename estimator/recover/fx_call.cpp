@@ -21,6 +21,21 @@ void collect_references(const FxArg& a, std::vector<std::string_view>& out) {
 
 }  // namespace
 
+namespace {
+
+/// An Identity of a buffer: the statistics that a batch norm has updated, for the module's next call.
+bool is_updated_buffer(const GraphView& g, NodeIndex n) {
+  if (!g.is(n, "Identity")) return false;
+  while (g.is(n, "Identity")) {
+    const ValueId source = g.input(n, 0);
+    if (g.is_stored(source)) return true;
+    n = g.producer(source);
+  }
+  return false;
+}
+
+}  // namespace
+
 std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   if (group.opaque || group.nodes.empty()) return std::nullopt;
   FxCall c;
@@ -29,7 +44,8 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   const GraphView& g = r.graph;
   const auto inside = [&](NodeIndex n) { return n != no_node && r.origins.group_of(n) == &group; };
 
-  for (auto it = group.nodes.rbegin(); it != group.nodes.rend() && !c.result_.valid(); ++it)
+  for (auto it = group.nodes.rbegin(); it != group.nodes.rend() && !c.result_.valid(); ++it) {
+    if (is_updated_buffer(g, *it)) continue;
     for (const ValueId o : g.node(*it).outputs) {
       if (!o.valid() || r.is_host(o)) continue;
       const auto readers = g.readers(o);
@@ -38,6 +54,7 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
         break;
       }
     }
+  }
   if (!c.result_.valid()) return std::nullopt;
 
   for (const NodeIndex n : group.nodes)

@@ -71,6 +71,7 @@ class InPlace {
     const bool after_norm = made == "aten::batch_norm" || made == "aten::instance_norm" || made == "aten::group_norm";
     const bool after_conv = made.starts_with("aten::conv");
     const bool after_sum = made.starts_with("aten::add") || made == "aten::linear" || made == "aten::addmm";
+    if (is_position_bias_mlp(n)) return after_sum;
     if (r_.origins.has_text()) {
       const std::string_view classes = r_.origins.class_hierarchy(n), line = r_.origins.source_line(n);
       const bool module = contains(r_.origins.module_class(n), "activation");
@@ -80,6 +81,8 @@ class InPlace {
           contains(classes, "diffusers."))
         return false;
       if (contains(classes, "torchvision.models")) return after_norm || after_conv || after_sum;
+    } else if (r_.origins.module(n).ends_with("activation") || r_.origins.module(n).ends_with("act_fn")) {
+      return false;  // so transformers and torchvision's squeeze and excitation call those that are not
     }
     // Where the guess costs memory it is made for modules behind a convolution or its norm only. F.leaky_relu in the
     // parent's forward is none: a module of its own would have a scope beside its input's.
@@ -90,6 +93,12 @@ class InPlace {
       return (after_norm || after_conv) && !as_function;
     }
     return after_norm || after_conv || (r_.mode.conv_net && after_sum);
+  }
+
+  /// The perceptron of Swin V2's continuous position bias, in place in all libraries.
+  bool is_position_bias_mlp(NodeIndex n) const {
+    const std::string_view path = r_.origins.module(n);
+    return contains(path, "cpb_mlp") || contains(path, "continuous_position_bias_mlp");
   }
 
   bool arithmetic(std::size_t i, std::string_view op) {

@@ -280,9 +280,10 @@ class Lifetimes {
       return segment.first <= j && j <= segment.last;
     });
     const bool no_source = home.source.empty();
-    const bool in_list = no_source && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
-                           return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
-                         });
+    const bool in_list =
+        no_source && !is_resized_for(i, readers) && std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
+          return frames(j).size() == k + 1 && is_list_of_three(calls_[at(j)]);
+        });
     if (const auto common = common_.find(s); common != common_.end()) {
       if (common->second.until < 0)
         return drop(std::max(run.last, last_use), {depth, When::exit, common->second.place, s});
@@ -497,9 +498,25 @@ class Lifetimes {
   }
 
   bool is_list_of_three(const Call& c) const {
-    if (r_.program.name_of(c.op) != "aten::cat" || c.args.empty()) return false;
+    const std::string& op = r_.program.name_of(c.op);
+    if ((op != "aten::cat" && op != "aten::stack") || c.args.empty()) return false;
     const auto* parts = std::get_if<Slots>(&c.args[0]);
     return parts && parts->size() >= 3;
+  }
+
+  bool resizes(CallIndex i) const {
+    const std::string& op = r_.program.name_of(calls_[at(i)].op);
+    return op.starts_with("aten::upsample_") || op.starts_with("aten::conv_transpose");
+  }
+
+  /// "cat([skip, other, self.up(x)])": the one that was resized for the others has no name.
+  bool is_resized_for(CallIndex i, const std::vector<CallIndex>& readers) const {
+    if (readers.size() != 1 || !resizes(i)) return false;
+    const auto* parts =
+        calls_[at(readers[0])].args.empty() ? nullptr : std::get_if<Slots>(&calls_[at(readers[0])].args[0]);
+    return parts && std::count_if(parts->begin(), parts->end(), [&](SlotId part) {
+                      return part.valid() && made_[part.at()] >= 0 && resizes(made_[part.at()]);
+                    }) == 1;
   }
 
   bool several_calls_read(const std::vector<CallIndex>& readers, std::size_t k) const {

@@ -52,7 +52,27 @@ bool is_buffer_name(std::string_view name) {
                                                           "cos_cached",
                                                           "sin_cached",
                                                           "inv_timescales",
-                                                          "embed_scale"});
+                                                          "embed_scale",
+                                                          "slopes",
+                                                          "alibi_slopes",
+                                                          "tril",
+                                                          "freqs_cis",
+                                                          "freqs_cos",
+                                                          "freqs_sin",
+                                                          "rope_cos",
+                                                          "rope_sin",
+                                                          "pos_table",
+                                                          "window",
+                                                          "hann_window",
+                                                          "mel_basis",
+                                                          "pixel_mean",
+                                                          "pixel_std",
+                                                          "betas",
+                                                          "alphas_cumprod",
+                                                          "sqrt_alphas_cumprod",
+                                                          "sqrt_one_minus_alphas_cumprod",
+                                                          "quantiles",
+                                                          "pos_weight"});
   const std::string_view l = leaf(name);
   return std::find(exact.begin(), exact.end(), l) != exact.end() || l.ends_with("_mask");
 }

@@ -12,6 +12,7 @@
 #include "estimator/recover/modules/t5.h"
 #include "estimator/recover/modules/weight_norm.h"
 #include "estimator/recover/patterns/patterns.h"
+#include "estimator/recover/patterns/written_functions.h"
 #include "estimator/recover/recovery.h"
 #include "estimator/recover/removed_dropouts.h"
 #include "estimator/recover/text.h"
@@ -39,6 +40,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   Recovery r(graph, options, program);
   plan_removed_clones(r);
   plan_text(r);
+  plan_written_functions(r);
   plan_patterns(r);
   plan_position_buckets(r);
   plan_tied_weights(r);

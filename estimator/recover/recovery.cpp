@@ -91,11 +91,11 @@ void Recovery::restore_dropout(ValueId after, std::string name, int outer_frames
 }
 
 bool Recovery::restores_dropouts() const {
-  return std::any_of(restored_.begin(), restored_.end(), [](const auto& lost) { return !lost.second.contiguous; });
+  return std::any_of(restored_.begin(), restored_.end(), [](const auto& lost) { return lost.second.op == "dropout"; });
 }
 
-void Recovery::restore_contiguous(ValueId after, std::string name) {
-  restored_.try_emplace(graph.resolve(after), std::move(name), 0, true);
+void Recovery::restore_call(ValueId after, std::string_view op, std::string name) {
+  restored_.try_emplace(graph.resolve(after), std::move(name), 0, op);
 }
 
 void Recovery::find_live() {
@@ -346,8 +346,8 @@ void Recovery::emit_restored(ValueId v) {
   const RestoredCall& lost = restored_.at(v);
   constexpr double unknown_probability = 0.1;  // lost in the export; only zero or not changes memory
   Args args{slot_of_[v.at()]};
-  if (!lost.contiguous) args.insert(args.end(), {unknown_probability, options.training});
-  const std::string name = lost.contiguous ? "contiguous" : "dropout";
+  if (lost.op == "dropout") args.insert(args.end(), {unknown_probability, options.training});
+  const std::string name(lost.op);
   outer_frames_ = lost.outer_frames;
   const SlotId s =
       call("aten::" + name, std::move(args), lost.name.empty() ? std::string(graph.name(v)) + "." + name : lost.name);

@@ -49,11 +49,11 @@ struct Match {
   std::function<void()> emit;
 };
 
-/// A dropout, or the copy of a turned tensor, that the export no longer has.
+/// A dropout, the copy of a turned tensor or a detach that the export no longer has.
 struct RestoredCall {
   std::string name;  ///< of its result in the texts that read it; empty: everything reads it
   int outer_frames = 0;
-  bool contiguous = false;
+  std::string_view op = "dropout";
 };
 
 class Recovery {
@@ -80,7 +80,8 @@ class Recovery {
   void replace(ValueId v, ValueId source) { replaced_[graph.resolve(v)] = graph.resolve(source); }
   ValueId replaced(ValueId v) const;
   void restore_dropout(ValueId after, std::string name, int outer_frames);
-  void restore_contiguous(ValueId after, std::string name);
+  /// `op`: "contiguous" or "detach".
+  void restore_call(ValueId after, std::string_view op, std::string name);
   bool restores_dropouts() const;
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {

@@ -71,16 +71,23 @@ bool claim_recurrent(Recovery& r, const FxCall& call) {
   std::vector<ValueId> states;
   for (const FxArg& a : one_state ? std::vector<FxArg>{fx.args[1]} : fx.args[1].items)
     states.push_back(call.value(a.text));
-  if (std::any_of(states.begin(), states.end(), [](ValueId v) { return !v.valid(); })) return false;
+  // Of two states of zeros the optimiser leaves one.
+  const auto known = std::find_if(states.begin(), states.end(), [](ValueId v) { return v.valid(); });
+  if (known == states.end()) return false;
+  const ValueId merged = *known;
+  reads.push_back(merged);
   reads.insert(reads.end(), states.begin(), states.end());
 
   const std::int64_t hidden = g.node(layer).integer("hidden_size", 1);
   const std::int64_t gates = hidden * (lstm ? 4 : g.is(layer, "GRU") ? 3 : 1);
   const Network network{"aten::" + std::string(target.substr(5)), gates, hidden, g.dims(input).back()};
   for (const NodeIndex n : group->nodes) r.set_owned(n);
-  r.claim({makers[0], reads, [&r, call, network, states, one_state, results, input] {
+  r.claim({makers[0], reads, [&r, call, network, states, one_state, results, input, merged] {
              Slots held;
-             for (const ValueId v : states) held.push_back(r.tensor(v));
+             for (const ValueId v : states)
+               held.push_back(v.valid() ? r.tensor(v)
+                                        : r.call("aten::zeros_like", {r.tensor(merged)},
+                                                 std::string(r.graph.name(merged)) + ".again"));
              const SlotId x = r.tensor(input);
              Args args{x,
                        one_state ? Arg(held[0]) : Arg(held),

@@ -20,9 +20,12 @@ namespace {
 
 bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"); }
 
-bool reads_clone(const FxNode& fx) {
-  return std::any_of(fx.args.begin(), fx.args.end(), [](const FxArg& a) {
-    return is_clone(a) || std::any_of(a.items.begin(), a.items.end(), is_clone);
+bool is_detach(const FxArg& a) { return a.is_reference() && a.text.starts_with("detach"); }
+
+bool reads_copy(const FxNode& fx) {
+  const auto is_copy = [](const FxArg& a) { return is_clone(a) || is_detach(a); };
+  return std::any_of(fx.args.begin(), fx.args.end(), [&](const FxArg& a) {
+    return is_copy(a) || std::any_of(a.items.begin(), a.items.end(), is_copy);
   });
 }
 
@@ -53,15 +56,18 @@ void plan_removed_clones(Recovery& r) {
     // There the clone is reshape's copy, or the one of a packed projection.
     if (group.opaque || group.fx.target.starts_with("aten._unsafe_view") || group.fx.target.starts_with("aten.select"))
       continue;
-    if (!reads_clone(group.fx)) continue;
+    if (!reads_copy(group.fx)) continue;
     const auto c = FxCall::resolve(r, group);
     if (!c) continue;
     const auto look = [&](const FxArg& a) {
-      if (!is_clone(a) || !c->was_paired(a.text)) return;
+      if (!(is_clone(a) || is_detach(a)) || !c->was_paired(a.text)) return;
       const ValueId v = c->value(a.text);
+      if (is_detach(a)) return r.restore_call(v, "detach", std::string(a.text));
       const NodeIndex maker = r.graph.producer(v), reader = group.last;
       if (r.graph.is(maker, "Transpose") && r.origins.source_line(maker).find(".contiguous(") != std::string_view::npos)
-        return r.restore_contiguous(v, is_named_by_readers(r, v) ? std::string(a.text) : std::string());
+        return r.restore_call(v, "contiguous", is_named_by_readers(r, v) ? std::string(a.text) : std::string());
+      // The copy of a norm that F.cosine_similarity bounds.
+      if (r.origins.source_line(reader).find("cosine_similarity(") != std::string_view::npos) return;
       // A turned tensor was copied so that it could be viewed; reshape copies it again.
       if (r.graph.is(maker, "Transpose") && group.fx.target.starts_with("aten.view")) return;
       // Heads drop out what they classify even in families whose layers do not.
@@ -458,7 +464,7 @@ void mean(Recovery& r, const FxCall& c) {
   if (r.origins.module_class(r.node()).find("AdaptiveAvgPool") != std::string_view::npos && rank >= 3) {
     r.emit("aten::adaptive_avg_pool" + std::to_string(rank - 2) + "d", {c.tensor(r, 0), Dims(rank - 2, 1)}, c.result());
   } else {
-    r.emit("aten::mean.dim", c.all_args(r), c.result());
+    r.emit(c.target().ends_with(".dim") ? "aten::mean.dim" : "aten::mean", c.all_args(r), c.result());
   }
 }
 
@@ -561,6 +567,12 @@ void elementwise(Recovery& r, const FxCall& c) {
   if (!std::holds_alternative<SlotId>(args[0]) && args.size() > 1 && std::holds_alternative<SlotId>(args[1]) &&
       (c.target().starts_with("aten.add") || c.target().starts_with("aten.mul")))
     std::swap(args[0], args[1]);
+  // 1 - x: the exporter's type promotion makes a tensor of the number.
+  if (c.target().starts_with("aten.sub") && !std::holds_alternative<SlotId>(args[0]) && args.size() > 1 &&
+      std::holds_alternative<SlotId>(args[1])) {
+    const Arg number = std::holds_alternative<Unset>(args[0]) ? Arg(1.0) : args[0];
+    return (void)r.emit("aten::rsub.Scalar", {args[1], number}, c.result());
+  }
   if (!std::holds_alternative<SlotId>(args[0])) args[0] = c.tensor(r, 0);
   r.emit("aten::" + std::string(c.target().substr(5)), std::move(args), c.result());
 }

@@ -46,6 +46,29 @@ void find_roll(Recovery& r, NodeIndex n) {
            }});
 }
 
+/// torch.stack: each part gets the new dimension before they are put together along it.
+void find_stack(Recovery& r, NodeIndex concat) {
+  const GraphView& g = r.graph;
+  const ValueId y = g.output(concat);
+  if (r.is_host(y) || g.node(concat).inputs.size() < 2) return;
+  const std::int64_t rank = std::ssize(g.dims(y)), given = g.node(concat).integer("axis", 0);
+  const std::int64_t axis = given < 0 ? given + rank : given;
+  std::vector<ValueId> parts;
+  for (const ValueId input : g.inputs(concat)) {
+    const NodeIndex n = g.producer(input);
+    if (!g.is(n, "Unsqueeze") || g.only_reader(input) != concat || !r.is_free(n)) return;
+    const auto axes = g.attribute_or_input(n, "axes", 1);
+    if (!axes || axes->size() != 1 || ((*axes)[0] < 0 ? (*axes)[0] + rank : (*axes)[0]) != axis) return;
+    if (!r.origins.same_scope(n, concat)) return;
+    parts.push_back(g.input(n, 0));
+  }
+  r.claim({concat, parts, [&r, parts, axis] {
+             Slots slots;
+             for (const ValueId p : parts) slots.push_back(r.tensor(p));
+             r.emit("aten::stack", {slots, axis});
+           }});
+}
+
 /// proj.unflatten(-1, (3, E)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous(): the file has lost `contiguous`,
 /// which copies the whole projection.
 void find_packed_projection(Recovery& r, NodeIndex squeeze) {
@@ -76,7 +99,7 @@ void find_map_of_tokens(Recovery& r, NodeIndex transpose) {
   if (r.origins.has_text() || !std::ranges::equal(g.node(transpose).integers("perm"), std::array{0, 3, 1, 2}) ||
       !g.is(reshape, "Reshape") || g.dims(g.input(reshape, 0)).size() != 3)
     return;
-  r.restore_contiguous(g.output(transpose), {});
+  r.restore_call(g.output(transpose), "contiguous", {});
 }
 
 /// The exporter of x.chunk(n) writes one Slice a part, each beginning at the value where the one before it ended.
@@ -148,11 +171,9 @@ void find_split_projection(Recovery& r, NodeIndex first) {
   }
 }
 
-constexpr std::array list{Pattern{"Slice", find_chunks},
-                          Pattern{"Slice", find_split_projection},
-                          Pattern{"Add", find_index_add},
-                          Pattern{"Concat", find_roll},
-                          Pattern{"Squeeze", find_packed_projection},
+constexpr std::array list{Pattern{"Slice", find_chunks},           Pattern{"Slice", find_split_projection},
+                          Pattern{"Add", find_index_add},          Pattern{"Concat", find_roll},
+                          Pattern{"Concat", find_stack},           Pattern{"Squeeze", find_packed_projection},
                           Pattern{"Transpose", find_map_of_tokens}};
 
 }  // namespace
