@@ -27,7 +27,7 @@ bool is_turned_weight(const Recovery& r, ValueId v) {
 }
 
 bool is_folded_scale(const Recovery& r, ValueId v) {
-  if (!is_constant(r, v) || !made_by(r.graph.name(v), "view")) return false;
+  if (!is_constant(r, v) || !(made_by(r.graph.name(v), "view") || made_by(r.graph.name(v), "tmp"))) return false;
   const Dims& d = r.dims(v);
   return std::count_if(d.begin(), d.end(), [](std::int64_t n) { return n > 1; }) == 1;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/recover/folded_weight.h"
 #include "estimator/recover/keyword_arguments.h"
 
 namespace headroom::recovery {
@@ -94,6 +95,18 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   for (const ValueId v : c.data_)
     if (std::none_of(c.references_.begin(), c.references_.end(), [&](const Resolved& x) { return x.value == v; }))
       left.push_back(v);
+  // Equal constants have become one, folded ones have another name: they are inputs all the same.
+  if (left.size() < unknown.size() && left.empty()) {
+    for (const NodeIndex n : group.nodes)
+      for (const ValueId v : g.inputs(n)) {
+        if (!v.valid() || r.is_host(v) || !g.is_stored(v) || !g.value(v).is_tensor() || g.dims(v).empty()) continue;
+        const bool named = std::any_of(references.begin(), references.end(), [&](std::string_view reference) {
+          return g.named(reference) == v || r.parameters.initializer_named(reference) == v;
+        });
+        if (!named && std::find(left.begin(), left.end(), v) == left.end()) left.push_back(v);
+      }
+    if (left.size() != unknown.size()) left.clear();
+  }
   // One to one by elimination; else in the order of the arguments; what is left over after the tensors was a size or an
   // index that has been folded.
   if (left.size() != unknown.size() && tensors.size() == c.data_.size()) {
@@ -165,6 +178,7 @@ Arg FxCall::convert(Recovery& r, const FxArg& a) const {
     case FxArg::Kind::reference: {
       if (const SlotId s = r.slot_named(a.text); s.valid()) return s;
       const ValueId v = value(a.text);
+      if (is_folded_scale(r, v)) return folded_weight(r, v);
       if (v.valid()) return r.operand(v);
       if (is_module_tensor(a.text)) {
         // Dims of a parameter that is no longer in the file are those of the node's stored input.

@@ -206,6 +206,12 @@ void rms_norm(Recovery& r, const FxCall& c) {
   r.emit("aten::rms_norm", {c.tensor(r, 0), dims, c.parameter(r, 2, dims), epsilon}, c.result());
 }
 
+void prelu(Recovery& r, const FxCall& c) {
+  const ValueId slope = r.graph.input(c.group().last, 1);
+  const std::int64_t count = slope.valid() ? r.graph.value(slope).count() : 1;
+  r.emit("aten::prelu", {c.tensor(r, 0), c.has_parameter(1) ? c.parameter(r, 1, {count}) : c.arg(r, 1)}, c.result());
+}
+
 void group_norm_with(Recovery& r, const FxCall& c, std::size_t weight, std::int64_t groups, double epsilon) {
   const Dims channels{r.dims(c.result())[1]};
   r.emit(
@@ -410,24 +416,12 @@ void slice(Recovery& r, const FxCall& c) {
   r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
 }
 
-/// Names that are gone do not tell what is written into what; the nodes do.
-Reads read_slice_scatter(Recovery& r, const FxCall& c) {
-  const FxArg *self = c.fx().arg(0), *source = c.fx().arg(1);
-  if (!self || !self->is_reference() || !c.value(self->text).valid() || c.was_paired(self->text) ||
-      (source && source->is_reference() && c.was_paired(source->text)))
-    return std::nullopt;
-  return reads_of_call(r, c);
+/// What is written into a slice: patterns/slice_assignment writes it.
+Reads read_source(Recovery&, const FxCall& c) {
+  const ValueId source = c.value_of_arg(1);
+  return source.valid() ? Reads({source}) : std::nullopt;
 }
-/// x[a:b] = number writes into x; the export made a new tensor of it, and a constant of the filled slice.
-void slice_scatter(Recovery& r, const FxCall& c) {
-  const FxArg* source = c.fx().arg(1);
-  if (!source || !source->is_reference() || c.value(source->text).valid()) return generic(r, c);
-  const SlotId self = c.tensor(r, 0);
-  const SlotId part = r.call("aten::slice.Tensor", {self, c.integer(2, 0), c.arg(r, 3), c.arg(r, 4)},
-                             std::string(r.graph.name(c.result())) + ".slice");
-  r.effect("aten::fill_.Scalar", {part, 0.0});
-  r.define(c.result(), self);
-}
+void copy(Recovery& r, const FxCall& c) { r.define(c.result(), r.tensor(c.value_of_arg(1))); }
 
 /// nn.MultiheadAttention copies its packed projection (`contiguous`) before it selects q, k and v; an optimised export
 /// keeps the copy's name in the text of the selects only.
@@ -620,7 +614,10 @@ Reads plan_index_add(Recovery& r, const FxCall& c) {
 }
 void index_add(Recovery& r, const FxCall& c) {
   const std::vector<FxArg>& indices = c.fx().args[1].items;
-  const Arg index = c.convert(r, indices.back());
+  Arg index = c.convert(r, indices.back());
+  // The file keeps what ScatterND reads, one index a row.
+  if (const ValueId v = c.value(indices.back().text); v.valid() && r.dims(v).size() == 2)
+    index = r.call("aten::squeeze.dim", {index, std::int64_t{-1}}, std::string(r.graph.name(v)) + ".index");
   r.emit("aten::index_add", {c.tensor(r, 0), std::ssize(indices) - 1, index, c.tensor(r, 2)}, c.result());
 }
 
@@ -631,6 +628,7 @@ constexpr std::array rules{
     TargetRule{"aten.layer_norm", layer_norm, read_all},
     TargetRule{"aten.native_layer_norm", layer_norm, read_all},
     TargetRule{"aten.rms_norm", rms_norm, read_all},
+    TargetRule{"aten.prelu", prelu, read_all},
     TargetRule{"aten.group_norm", group_norm, read_all},
     TargetRule{"aten.native_group_norm", native_group_norm, read_all},
     TargetRule{"aten.instance_norm", instance_norm, read_all},
@@ -655,7 +653,7 @@ constexpr std::array rules{
     TargetRule{"aten.detach", generic, read_all},
     TargetRule{"aten.lift_fresh_copy", identity, read_all},
     TargetRule{"aten.slice", slice, read_all},
-    TargetRule{"aten.slice_scatter", slice_scatter, read_slice_scatter},
+    TargetRule{"aten.copy", copy, read_source},
     TargetRule{"aten.squeeze", squeeze, read_all},
     TargetRule{"aten._to_copy", to, read_all},
     TargetRule{"aten.to", to, read_all},
@@ -747,6 +745,8 @@ bool left_to_operators(std::string_view target) {
                                 "aten.lstm",
                                 "aten.gru",
                                 "aten.index_put",
+                                "aten.slice_scatter",
+                                "aten.select_scatter",
                                 "aten.arange",
                                 "aten.item",
                                 "aten.unsafe_split",

@@ -300,3 +300,57 @@ class Scored(nn.Module):
 
 def scored():
     return Scored(), {"x": torch.randn(2, 4, 8), "labels": torch.randint(0, 5, (6,))}, {"x": {2: "length"}}
+
+
+class Triplet(nn.Module):
+    """One batch norm runs three times; stack, cosine similarity and binary cross entropy with a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Sequential(nn.Conv1d(3, 8, 3), nn.BatchNorm1d(8), nn.Flatten(), nn.Linear(48, 16))
+        self.loss = nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0))
+
+    def forward(self, a, b, c, labels):
+        a, b, c = self.encode(a), self.encode(b), self.encode(c)
+        return self.loss(torch.stack([F.cosine_similarity(a, b), F.cosine_similarity(a, c)], 1), labels)
+
+
+def triplet():
+    return Triplet(), {**{name: torch.randn(4, 3, 8) for name in "abc"}, "labels": torch.rand(4, 2).round()}
+
+
+class Errors(nn.Module):
+    """Losses that torch.export writes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 3)
+        self.huber = nn.HuberLoss(delta=0.5)
+
+    def forward(self, x, y):
+        a, b, c = self.second(self.first(x).sigmoid()).unbind(1)
+        likelihood = F.binary_cross_entropy(a.sigmoid(), y)
+        return likelihood + F.smooth_l1_loss(b, y, reduction="sum") + self.huber(c, y)
+
+
+def errors():
+    return Errors(), {"x": torch.randn(32, 8), "y": torch.rand(32)}
+
+
+class Canvas(nn.Module):
+    """What is written into parts of a tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        x = self.first(x)
+        y = torch.zeros(x.shape[0], 20, 16)
+        y[:, 2:10] = x
+        y[:, 12, ::2] = x[:, 0, ::2]
+        return self.second(y)
+
+
+def canvas():
+    return Canvas(), {"x": torch.randn(2, 8, 8)}

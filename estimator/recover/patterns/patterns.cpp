@@ -11,7 +11,8 @@ const std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)>&
     std::unordered_multimap<std::string_view, void (*)(Recovery&, NodeIndex)> out;
     for (const PatternFamily family :
          {linear_patterns(), activation_patterns(), attention_patterns(), normalization_patterns(), shape_patterns(),
-          random_patterns(), batch_norm_patterns(), recurrent_patterns(), embedding_bag_patterns(), loss_patterns()})
+          random_patterns(), batch_norm_patterns(), recurrent_patterns(), embedding_bag_patterns(), loss_patterns(),
+          slice_assignment_patterns()})
       for (const Pattern& p : family) out.emplace(p.op_type, p.find);
     return out;
   }();

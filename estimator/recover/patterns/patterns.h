@@ -25,6 +25,7 @@ PatternFamily batch_norm_patterns();
 PatternFamily recurrent_patterns();
 PatternFamily embedding_bag_patterns();
 PatternFamily loss_patterns();
+PatternFamily slice_assignment_patterns();
 
 /// Claims every pattern found among nodes that no text has claimed.
 void plan_patterns(Recovery& r);

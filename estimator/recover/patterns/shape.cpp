@@ -148,6 +148,43 @@ void find_index_add(Recovery& r, NodeIndex add) {
   }
 }
 
+/// Adds the strides that the sum `v` of positions times strides gives each axis of an as_strided; false: it is another.
+bool collect_strides(const GraphView& g, ValueId v, Dims& strides) {
+  const NodeIndex n = g.producer(v);
+  if (g.is(n, "Add"))
+    return collect_strides(g, g.input(n, 0), strides) &&
+           (g.number(g.input(n, 1)) || collect_strides(g, g.input(n, 1), strides));
+  ValueId positions = v;
+  double stride = 1;
+  if (g.is(n, "Mul")) {
+    const auto number = g.number(g.input(n, 1));
+    if (!number) return false;
+    positions = g.input(n, 0);
+    stride = *number;
+  }
+  const Dims& d = g.dims(positions);
+  NodeIndex made = g.producer(positions);
+  while (g.is(made, "Reshape") || g.is(made, "Squeeze") || g.is(made, "Transpose") || g.is(made, "Cast"))
+    made = g.producer(g.input(made, 0));
+  if (!g.is(made, "NonZero") || d.size() != strides.size()) return false;
+  const auto axis = std::ranges::find_if(d, [](std::int64_t size) { return size != 1; });
+  if (axis != d.end()) strides[static_cast<std::size_t>(axis - d.begin())] = static_cast<std::int64_t>(stride);
+  return true;
+}
+
+/// x.as_strided(size, stride): the exporter gathers from the flat tensor.
+void find_as_strided(Recovery& r, NodeIndex gather) {
+  const GraphView& g = r.graph;
+  const NodeIndex flat = g.producer(g.input(gather, 0));
+  if (g.node(gather).integer("axis", 0) != 0 || !g.is(flat, "Reshape") || g.dims(g.input(gather, 0)).size() != 1)
+    return;
+  const Dims& size = g.dims(g.output(gather));
+  Dims strides(size.size(), 1);
+  if (size.size() < 2 || !collect_strides(g, g.input(gather, 1), strides)) return;
+  const ValueId x = g.input(flat, 0);
+  r.claim({gather, {x}, [&r, x, size, strides] { r.emit("aten::as_strided", {r.tensor(x), size, strides}); }});
+}
+
 /// w_q, w_kv = in_proj_weight.split([E, 2 * E]) of nn.MultiheadAttention, where keys are not the queries.
 void find_split_projection(Recovery& r, NodeIndex first) {
   const GraphView& g = r.graph;
@@ -171,9 +208,13 @@ void find_split_projection(Recovery& r, NodeIndex first) {
   }
 }
 
-constexpr std::array list{Pattern{"Slice", find_chunks},           Pattern{"Slice", find_split_projection},
-                          Pattern{"Add", find_index_add},          Pattern{"Concat", find_roll},
-                          Pattern{"Concat", find_stack},           Pattern{"Squeeze", find_packed_projection},
+constexpr std::array list{Pattern{"Slice", find_chunks},
+                          Pattern{"Slice", find_split_projection},
+                          Pattern{"Add", find_index_add},
+                          Pattern{"Gather", find_as_strided},
+                          Pattern{"Concat", find_roll},
+                          Pattern{"Concat", find_stack},
+                          Pattern{"Squeeze", find_packed_projection},
                           Pattern{"Transpose", find_map_of_tokens}};
 
 }  // namespace

@@ -136,6 +136,7 @@ struct Cosine {
 };
 
 std::optional<std::int64_t> one_axis(const GraphView& g, NodeIndex n) {
+  if (n == no_node) return std::nullopt;
   const auto axes = g.attribute_or_input(n, "axes", 1);
   return axes && axes->size() == 1 ? std::optional((*axes)[0]) : std::nullopt;
 }
@@ -179,6 +180,26 @@ void claim_cosine(Recovery& r, const Cosine& cosine) {
            }});
 }
 
+/// a + 1 · (b · c): torch.addcmul as the TorchScript exporter writes it, and addcdiv.
+void find_addc(Recovery& r, NodeIndex add) {
+  const GraphView& g = r.graph;
+  const ValueId scaled = g.input(add, 1);
+  for (const auto& [number, product] : factors(g, scaled)) {
+    const std::string_view op = g.producer_op(product);
+    if (g.number(number) != 1.0 || (op != "Mul" && op != "Div") || r.origins.has_text() ||
+        g.only_reader(product) == no_node)
+      continue;
+    const NodeIndex inner = g.producer(product);
+    r.claim({add,
+             {g.input(add, 0), g.input(inner, 0), g.input(inner, 1)},
+             [&r, a = g.input(add, 0), b = g.input(inner, 0), c = g.input(inner, 1),
+              name = op == "Mul" ? "aten::addcmul" : "aten::addcdiv"] {
+               r.emit(name, {r.tensor(a), r.tensor(b), r.tensor(c)});
+             }});
+    return;
+  }
+}
+
 }  // namespace
 
 void plan_written_functions(Recovery& r) {
@@ -197,6 +218,7 @@ void plan_written_functions(Recovery& r) {
     if (loss) claim_loss(r, *loss);
     if (g.is(n, "ReduceSum"))
       if (const auto cosine = cosine_of_decomposition(g, n)) claim_cosine(r, *cosine);
+    if (g.is(n, "Add")) find_addc(r, n);
     if (g.is(n, "Div"))
       if (const auto cosine = cosine_of_symbolic(g, n)) claim_cosine(r, *cosine);
   }
