@@ -4,12 +4,14 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "estimator/base/text.h"
 #include "estimator/recover/common_locals.h"
+#include "estimator/recover/line_statements.h"
 #include "estimator/recover/stack_trace.h"
 #include "estimator/recover/statement.h"
 
@@ -42,8 +44,9 @@ struct Segment {
   CallIndex first, last;
   std::string_view line, source;
   std::vector<std::string_view> names;
-  std::int32_t child;      ///< frame below, -1: a call of the frame itself
-  std::size_t child_kind;  ///< the child's scope without its indices, or the operator
+  std::int32_t child;         ///< frame below, -1: a call of the frame itself
+  std::size_t child_kind;     ///< the child's scope without its indices, or the operator
+  std::size_t statement = 0;  ///< the follower's number of it
 };
 
 struct Run {
@@ -51,6 +54,7 @@ struct Run {
   std::vector<Segment> segments;
   std::unordered_map<std::string_view, std::vector<std::size_t>> bindings;  ///< name -> segments that bind it
   std::unordered_map<std::string_view, int> places;  ///< of the names asked for, among the locals
+  std::optional<LineFollower> statements;            ///< of the line in hand
 };
 
 bool is_identifier_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -218,21 +222,46 @@ class Lifetimes {
         const bool inner = k + 1 < open.size();
         const std::int32_t child = inner ? open[k + 1].id : -1;
         const std::size_t kind = inner ? open[k + 1].kind : static_cast<std::size_t>(calls_[i].op.index) + 1;
-        if (!run.segments.empty()) {
+        const bool same_line = !run.segments.empty() && run.segments.back().line == open[k].line;
+        const bool same_child = same_line && inner && run.segments.back().child == child;
+        if (!same_line) run.statements.emplace(open[k].source);
+        const bool several = run.statements->has_several();
+        if (several && !same_child) run.statements->follow(called_name(static_cast<CallIndex>(i), k));
+        if (same_line) {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
-          if (s.line == open[k].line && !(s.child != child && s.child_kind == kind)) {
+          const bool goes_on =
+              several ? s.statement == run.statements->number() : !(s.child != child && s.child_kind == kind);
+          if (goes_on) {
             s.last = static_cast<CallIndex>(i);
             s.child = child;
             continue;
           }
         }
-        Segment s{static_cast<CallIndex>(i), static_cast<CallIndex>(i), open[k].line, open[k].source, {}, child, kind};
-        s.names = parse_statement(open[k].source).names;
+        Segment s{static_cast<CallIndex>(i),
+                  static_cast<CallIndex>(i),
+                  open[k].line,
+                  run.statements->statement(),
+                  {},
+                  child,
+                  kind,
+                  run.statements->number()};
+        s.names = parse_statement(s.source).names;
         for (const std::string_view name : s.names) run.bindings[name].push_back(run.segments.size());
         run.segments.push_back(std::move(s));
       }
     }
+  }
+
+  /// What frame k calls when call i runs: a module's attribute, a function, an operator.
+  std::string_view called_name(CallIndex i, std::size_t k) const {
+    const auto& open = frames(i);
+    if (k + 1 >= open.size()) return r_.program.name_of(calls_[at(i)].op);
+    if (open[k + 1].function != "forward") return open[k + 1].function;
+    std::string_view path = open[k + 1].scope;
+    if (path.starts_with(open[k].scope) && path.size() > open[k].scope.size())
+      path.remove_prefix(open[k].scope.size() + (open[k].scope.empty() ? 0 : 1));
+    return path.substr(0, path.find('.'));
   }
 
   void find_reads() {

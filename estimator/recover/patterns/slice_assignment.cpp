@@ -176,7 +176,7 @@ void emit(Recovery& r, Assignment a, NodeIndex n) {
   const GraphView& g = r.graph;
   const std::string name(g.name(g.output(n)));
   SlotId x = r.tensor(a.target);
-  if (a.copies) x = r.call("aten::clone", {x}, name + ".copy");
+  if (a.copies || r.parameters.is_parameter(x)) x = r.call("aten::clone", {x}, name + ".copy");
   const Dims& d = g.dims(a.target);
   std::ranges::sort(a.regions, {}, &Region::axis);
   const auto positions = [&](const Region& region) {
