@@ -226,7 +226,7 @@ class Lifetimes {
         const bool same_child = same_line && inner && run.segments.back().child == child;
         if (!same_line) run.statements.emplace(open[k].source);
         const bool several = run.statements->has_several();
-        if (several && !same_child) run.statements->follow(called_name(static_cast<CallIndex>(i), k));
+        if (several && !same_child) run.statements->follow(called_name(static_cast<CallIndex>(i), k), reads_result_before(i));
         if (same_line) {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
@@ -251,6 +251,15 @@ class Lifetimes {
         run.segments.push_back(std::move(s));
       }
     }
+  }
+
+  bool reads_result_before(std::size_t i) const {
+    bool reads = false;
+    if (i > 0)
+      for_each_read(calls_[i], [&](SlotId s) {
+        reads = reads || std::ranges::find(calls_[i - 1].outputs, s) != calls_[i - 1].outputs.end();
+      });
+    return reads;
   }
 
   /// What frame k calls when call i runs: a module's attribute, a function, an operator.

@@ -138,15 +138,15 @@ std::vector<std::string_view> statements_of(std::string_view line) {
   return out;
 }
 
-void LineFollower::follow(std::string_view name) {
+void LineFollower::follow(std::string_view name, bool continues) {
   const Word word = word_for(name);
-  const bool bracket = word.sign == "[";  // one is several calls: x[:, 0, 2:]
+  if (continues && word.sign == "[" && !used_[at_].empty() && used_[at_].back() == word.key) return;
   const auto take = [&](std::size_t statement) {
     at_ = statement;
     used_[at_].push_back(word.key);
   };
   for (std::size_t i = at_; i < statements_.size(); ++i) {
-    const auto taken = bracket ? 0 : std::ranges::count(used_[i], word.key);
+    const auto taken = std::ranges::count(used_[i], word.key);
     if (word.count(statements_[i]) > taken) return take(i);
     if (i == at_ && taken > 0 && has_comprehension(statements_[i])) return;
   }

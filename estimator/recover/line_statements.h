@@ -19,8 +19,9 @@ class LineFollower {
   std::string_view statement() const { return statements_[at_]; }
   /// Another number whenever another statement begins, or the same one again.
   std::size_t number() const { return turn_ * statements_.size() + at_; }
-  /// A call of the module, function or operator ("aten::add.Tensor") of this name.
-  void follow(std::string_view name);
+  /// A call of the module, function or operator ("aten::add.Tensor") of this name. `continues`: it reads what the call
+  /// before made, so that both may come from one bracket, x[:, 0, 2:].
+  void follow(std::string_view name, bool continues = false);
 
  private:
   std::vector<std::string_view> statements_;
