@@ -46,6 +46,7 @@ struct Segment {
   std::vector<std::string_view> names;
   std::int32_t child;         ///< frame below, -1: a call of the frame itself
   std::size_t child_kind;     ///< the child's scope without its indices, or the operator
+  std::size_t last_kind;      ///< of the call before
   std::size_t statement = 0;  ///< the follower's number of it
 };
 
@@ -226,15 +227,17 @@ class Lifetimes {
         const bool same_child = same_line && inner && run.segments.back().child == child;
         if (!same_line) run.statements.emplace(open[k].source);
         const bool several = run.statements->has_several();
-        if (several && !same_child) run.statements->follow(called_name(static_cast<CallIndex>(i), k), reads_result_before(i));
+        if (several && !same_child)
+          run.statements->follow(called_name(static_cast<CallIndex>(i), k), reads_result_before(i));
         if (same_line) {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
-          const bool goes_on =
-              several ? s.statement == run.statements->number() : !(s.child != child && s.child_kind == kind);
-          if (goes_on) {
+          const bool again = s.child != child && s.child_kind == kind;
+          const bool comprehends = s.last_kind == kind && run.statements->comprehends();
+          if (several ? s.statement == run.statements->number() : !again || comprehends) {
             s.last = static_cast<CallIndex>(i);
             s.child = child;
+            s.last_kind = kind;
             continue;
           }
         }
@@ -244,6 +247,7 @@ class Lifetimes {
                   run.statements->statement(),
                   {},
                   child,
+                  kind,
                   kind,
                   run.statements->number()};
         s.names = parse_statement(s.source).names;

@@ -138,6 +138,8 @@ std::vector<std::string_view> statements_of(std::string_view line) {
   return out;
 }
 
+bool LineFollower::comprehends() const { return has_comprehension(statements_[at_]); }
+
 void LineFollower::follow(std::string_view name, bool continues) {
   const Word word = word_for(name);
   if (continues && word.sign == "[" && !used_[at_].empty() && used_[at_].back() == word.key) return;

@@ -17,6 +17,8 @@ class LineFollower {
   explicit LineFollower(std::string_view line) : statements_(statements_of(line)), used_(statements_.size()) {}
   bool has_several() const { return statements_.size() > 1; }
   std::string_view statement() const { return statements_[at_]; }
+  /// Whether the statement in hand has "[f(x) for x in y]": its calls come again within it.
+  bool comprehends() const;
   /// Another number whenever another statement begins, or the same one again.
   std::size_t number() const { return turn_ * statements_.size() + at_; }
   /// A call of the module, function or operator ("aten::add.Tensor") of this name. `continues`: it reads what the call

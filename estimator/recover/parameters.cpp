@@ -72,7 +72,8 @@ bool is_buffer_name(std::string_view name) {
                                                           "sqrt_alphas_cumprod",
                                                           "sqrt_one_minus_alphas_cumprod",
                                                           "quantiles",
-                                                          "pos_weight"});
+                                                          "pos_weight",
+                                                          "grid"});
   const std::string_view l = leaf(name);
   return std::find(exact.begin(), exact.end(), l) != exact.end() || l.ends_with("_mask");
 }

@@ -462,6 +462,15 @@ void mean(Recovery& r, const FxCall& c) {
   }
 }
 
+/// An adaptive pool to one element is written as the largest of all.
+void amax(Recovery& r, const FxCall& c) {
+  const bool pool = r.origins.source_line(r.node()).find("adaptive_max_pool") != std::string_view::npos ||
+                    r.origins.module_class(r.node()).find("AdaptiveMaxPool") != std::string_view::npos;
+  if (pool && r.dims(c.result()).size() == 4)
+    return (void)r.emit("aten::adaptive_max_pool2d", {c.tensor(r, 0), Dims{1, 1}}, c.result());
+  generic(r, c);
+}
+
 void as_strided(Recovery& r, const FxCall& c) {
   if (r.origins.module_class(r.node()).find("AdaptiveAvgPool") != std::string_view::npos) return identity(r, c);
   r.emit("aten::as_strided", c.all_args(r), c.result());
@@ -669,6 +678,7 @@ constexpr std::array rules{
     TargetRule{"aten.gt", compare, read_all},
     TargetRule{"aten.ge", compare, read_all},
     TargetRule{"aten.mean", mean, read_all},
+    TargetRule{"aten.amax", amax, read_all},
     TargetRule{"aten.as_strided", as_strided, read_all},
     TargetRule{"aten.native_dropout", native_dropout, read_all},
     TargetRule{"aten.dropout", native_dropout, read_all},

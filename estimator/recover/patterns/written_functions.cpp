@@ -180,6 +180,24 @@ void claim_cosine(Recovery& r, const Cosine& cosine) {
            }});
 }
 
+/// F.affine_grid: the sum over the base grid's three numbers times theta, turned.
+void find_affine_grid(Recovery& r, NodeIndex sum) {
+  const GraphView& g = r.graph;
+  const NodeIndex last = g.only_reader(g.output(sum));
+  if (!g.is(last, "Reshape") || g.dims(g.output(last)).size() != 4 || g.dims(g.output(last))[3] != 2) return;
+  for (const auto& [base, turned] : factors(g, g.input(sum, 0))) {
+    const ValueId theta = under(g, under(g, turned, "Unsqueeze"), "Transpose");
+    const bool is_grid = g.is(g.producer(under(g, base, "Reshape")), "Add") || (base.valid() && g.is_stored(base));
+    if (!theta.valid() || !is_grid || g.dims(theta).size() != 3 || g.dims(theta)[1] != 2 || g.dims(theta)[2] != 3)
+      continue;
+    const Dims& d = g.dims(g.output(last));
+    r.claim({last, {theta}, [&r, theta, size = Dims{d[0], 1, d[1], d[2]}, last] {
+               r.emit("aten::affine_grid_generator", {r.tensor(theta), size, false}, r.graph.output(last));
+             }});
+    return;
+  }
+}
+
 /// a + 1 · (b · c): torch.addcmul as the TorchScript exporter writes it, and addcdiv.
 void find_addc(Recovery& r, NodeIndex add) {
   const GraphView& g = r.graph;
@@ -216,6 +234,7 @@ void plan_written_functions(Recovery& r) {
       loss = of_distance(g, n);
     }
     if (loss) claim_loss(r, *loss);
+    if (g.is(n, "ReduceSum")) find_affine_grid(r, n);
     if (g.is(n, "ReduceSum"))
       if (const auto cosine = cosine_of_decomposition(g, n)) claim_cosine(r, *cosine);
     if (g.is(n, "Add")) find_addc(r, n);
