@@ -303,8 +303,41 @@ void Recovery::narrow_operands(std::string_view op, Args& args) {
   set_narrow(at_);
 }
 
+bool Recovery::in_no_grad_block(NodeIndex n) const {
+  if (n == no_node || !origins.has_text()) return false;
+  const std::string_view trace = graph.node(n).metadata.stack_trace;
+  const std::size_t innermost = trace.rfind("File \"");
+  return innermost != std::string_view::npos && trace.substr(innermost).starts_with("File \"<eval_with_key>");
+}
+
+void Recovery::detach_operands(Args& args) {
+  const auto detach = [&](SlotId& s) {
+    if (!s.valid() || no_grad_slots_.contains(s)) return;
+    if (parameters.is_parameter(s) && !parameters.at(s).trainable) return;
+    const auto [it, fresh] = detached_.try_emplace(s);
+    if (fresh) {
+      it->second = builder.slot(program.slot_names[s.at()] + ".detached");
+      no_grad_slots_.insert(it->second);
+      append("aten::detach", {s}, {it->second});
+    }
+    s = it->second;
+  };
+  for (Arg& a : args) {
+    if (auto* s = std::get_if<SlotId>(&a)) detach(*s);
+    if (auto* list = std::get_if<Slots>(&a)) std::for_each(list->begin(), list->end(), detach);
+  }
+}
+
 void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
   narrow_operands(op, args);
+  if (in_no_grad_block(at_) && !in_rotary_module(module_at(at_))) {
+    detach_operands(args);
+    no_grad_slots_.insert(outputs.begin(), outputs.end());
+  }
+  append(op, std::move(args), std::move(outputs));
+}
+
+void Recovery::append(std::string_view op, Args args, Slots outputs) {
   while (!args.empty() && std::holds_alternative<Unset>(args.back())) args.pop_back();
   const ModuleId module = module_at(at_);
   Call& made = builder.append(op, std::move(args), std::move(outputs), module, std::string(onnx().name));

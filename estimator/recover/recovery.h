@@ -188,6 +188,11 @@ class Recovery {
   bool is_small(ValueId v) const;
   void emit_restored(ValueId v);
   bool in_rotary_module(ModuleId module);
+  /// Code that the exporter took out of a `with torch.no_grad()` block has no other frame than its own.
+  bool in_no_grad_block(NodeIndex n) const;
+  /// Nothing flows back from such a block: what comes from outside goes in detached.
+  void detach_operands(Args& args);
+  void append(std::string_view op, Args args, Slots outputs);
   void restore_original_frequencies(SlotId frequencies);
   /// A product of a float32 value with one of the stream's dtype raises in PyTorch, so the program has cast the first
   /// (`emb.to(sample.dtype)`): a cast that did nothing when the file was made, and left no trace in it.
@@ -209,6 +214,8 @@ class Recovery {
   std::vector<bool> wide_;
   std::vector<bool> narrow_;
   std::unordered_set<SlotId> wide_slots_;  ///< what the wide values are in
+  std::unordered_set<SlotId> no_grad_slots_;
+  std::unordered_map<SlotId, SlotId> detached_;
   std::unordered_set<ValueId> cast_results_;
   std::vector<SlotId> slot_of_;
   std::unordered_map<ValueId, Slots> lists_;

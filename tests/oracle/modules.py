@@ -354,3 +354,38 @@ class Canvas(nn.Module):
 
 def canvas():
     return Canvas(), {"x": torch.randn(2, 8, 8)}
+
+
+class Teacher(nn.Module):
+    """A block without gradients, and a weight by its spectral norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.student = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 16))
+        self.teacher = nn.Sequential(nn.Linear(8, 16), nn.Tanh())
+
+    def forward(self, x):
+        with torch.no_grad():
+            target = self.teacher(x)
+        return F.mse_loss(self.student(x), target)
+
+
+def teacher():
+    return Teacher(), {"x": torch.randn(4, 8)}
+
+
+class Turned(nn.Module):
+    """affine_grid; a line of several statements; a list made in one."""
+
+    def __init__(self):
+        super().__init__()
+        self.locate, self.parts = nn.Linear(64, 6), nn.ModuleList([nn.Conv2d(1, 4, 3, padding=1) for _ in range(3)])
+
+    def forward(self, x):
+        theta = self.locate(x.flatten(1)).view(-1, 2, 3); grid = F.affine_grid(theta, x.shape, align_corners=False)
+        x = F.grid_sample(x, grid, align_corners=False)
+        y = torch.cat([part(x).sin() for part in self.parts], 1); y = y * y.sigmoid(); return y.mean((2, 3))
+
+
+def turned():
+    return Turned(), {"x": torch.randn(2, 1, 8, 8)}
