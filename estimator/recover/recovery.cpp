@@ -86,12 +86,13 @@ ValueId Recovery::replaced(ValueId v) const {
   return v;
 }
 
-void Recovery::restore_dropout(ValueId after, std::string name, int outer_frames) {
-  restored_.try_emplace(graph.resolve(after), std::move(name), outer_frames);
+void Recovery::restore_dropout(ValueId after, std::string name, int outer_frames, bool in_layers) {
+  restored_.try_emplace(graph.resolve(after), std::move(name), outer_frames, "dropout", in_layers);
 }
 
-bool Recovery::restores_dropouts() const {
-  return std::any_of(restored_.begin(), restored_.end(), [](const auto& lost) { return lost.second.op == "dropout"; });
+bool Recovery::restores_dropouts_in_layers() const {
+  return std::any_of(restored_.begin(), restored_.end(),
+                     [](const auto& lost) { return lost.second.op == "dropout" && lost.second.in_layers; });
 }
 
 void Recovery::restore_call(ValueId after, std::string_view op, std::string name) {

@@ -54,6 +54,7 @@ struct RestoredCall {
   std::string name;  ///< of its result in the texts that read it; empty: everything reads it
   int outer_frames = 0;
   std::string_view op = "dropout";
+  bool in_layers = true;  ///< of a dropout: layers have it, whose attention drops out too
 };
 
 class Recovery {
@@ -79,10 +80,10 @@ class Recovery {
   /// `v` is `source` in eager: a mask without its expand, a learned bias without its Where.
   void replace(ValueId v, ValueId source) { replaced_[graph.resolve(v)] = graph.resolve(source); }
   ValueId replaced(ValueId v) const;
-  void restore_dropout(ValueId after, std::string name, int outer_frames);
+  void restore_dropout(ValueId after, std::string name, int outer_frames, bool in_layers = true);
   /// `op`: "contiguous" or "detach".
   void restore_call(ValueId after, std::string_view op, std::string name);
-  bool restores_dropouts() const;
+  bool restores_dropouts_in_layers() const;
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {
     overrides_[{reader, graph.resolve(v)}] = std::move(make);

@@ -69,8 +69,9 @@ std::vector<ValueId> in_torch_layers(const Recovery& r) {
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     const ValueId v = g.output(n);
-    if (!v.valid() || r.is_host(v) || g.is_stored(v) || !is_float(g.value(v).dtype) || g.is_stored(g.input(n, 0)))
-      continue;
+    if (!v.valid() || r.is_host(v) || g.is_stored(v) || !is_float(g.value(v).dtype)) continue;
+    const auto inputs = g.inputs(n);
+    if (std::ranges::all_of(inputs, [&](ValueId input) { return !input.valid() || g.is_stored(input); })) continue;
     const auto [it, fresh] = nodes_of.try_emplace(r.origins.module(n), n, n);
     it->second.second = n;
   }
@@ -84,6 +85,32 @@ std::vector<ValueId> in_torch_layers(const Recovery& r) {
     if (cross != nodes_of.end()) out.push_back(g.output(cross->second.second));
     out.push_back(g.input(range.first, 0));
     out.push_back(g.output(range.second));
+  }
+  return out;
+}
+
+/// x + pe[:x.size(0)] of the positional encoding that goes with torch.nn's transformers: it drops out the sum.
+void add_encoded_positions(const Recovery& r, std::vector<ValueId>& out) {
+  const GraphView& g = r.graph;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    if (!g.is(n, "Add")) continue;
+    for (ValueId table : g.inputs(n)) {
+      while (g.is(g.producer(table), "Slice") || g.is(g.producer(table), "Gather"))
+        table = g.input(g.producer(table), 0);
+      if (g.initializer(table) && ends_with_module(g.name(table), "pe")) out.push_back(g.output(n));
+    }
+  }
+}
+
+/// What SegFormer's head drops out before it classifies.
+std::vector<ValueId> before_pixel_classifiers(const Recovery& r) {
+  const GraphView& g = r.graph;
+  std::vector<ValueId> out;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    if (g.is(n, "Conv") && ends_with_module(r.origins.module(n), "decode_head.classifier"))
+      out.push_back(g.input(n, 0));
   }
   return out;
 }
@@ -222,11 +249,16 @@ void plan_dropouts_by_name(Recovery& r) {
   if (!drops_at_gaps) bound = Bytes();
   std::size_t elsewhere = drops_at_gaps ? gaps.size() : 0;
   for (std::size_t i = 0; i < elsewhere; ++i) r.restore_dropout(gaps[i], {}, 1);
+  const auto restore = [&](ValueId v, bool in_layers) {
+    r.restore_dropout(v, {}, 1, in_layers);
+    bound += bytes_at(v);
+    ++elsewhere;
+  };
+  for (const ValueId v : before_pixel_classifiers(r)) restore(v, false);
   if (!vision)
-    for (const ValueId v : in_torch_layers(r)) {
-      r.restore_dropout(v, {}, 1);
-      bound += bytes_at(v);
-      ++elsewhere;
+    if (auto of_layers = in_torch_layers(r); !of_layers.empty()) {
+      add_encoded_positions(r, of_layers);
+      for (const ValueId v : of_layers) restore(v, true);
     }
   if (places.empty() && elsewhere == 0) {
     if (gaps.empty() && !vision && !no_dropout) say_unknown(r);

@@ -360,7 +360,7 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
   // transformers repeats keys and values only where it has a mask; other modules do as their text says.
   if (r.origins.class_hierarchy(c.group().last).find("transformers.") != std::string_view::npos || a.mask.mask.valid())
     find_grouped_heads(r, a);
-  if (r.restores_dropouts() && a.dropout == 0) a.dropout = 0.1;
+  if (r.restores_dropouts_in_layers() && a.dropout == 0) a.dropout = 0.1;
   return a;
 }
 

@@ -43,7 +43,7 @@ void find_attention(Recovery& r, NodeIndex softmax) {
   find_grouped_heads(r, a);
   const ValueId result = g.output(last);
   r.claim({last, reads_of(a), [&r, a, result]() mutable {
-             if (r.restores_dropouts() && a.dropout == 0) a.dropout = 0.1;
+             if (r.restores_dropouts_in_layers() && a.dropout == 0) a.dropout = 0.1;
              call_attention(r, a, result);
            }});
 }
