@@ -109,12 +109,24 @@ class TorchMachine final : public Machine {
   void resume_autocast() override { pop_autocast(); }
 
   void enter_checkpoint(const CheckpointSegment& segment) override {
-    // A segment inside a segment that is being run again is part of that rerun.
-    if (CheckpointFrame::active()) return;
-    CheckpointFrame::activate(std::make_shared<CheckpointFrame>(slots_, autocast_, device_, segment));
+    Entered entered;
+    const CheckpointPlace place{slots_, autocast_, device_};
+    if (c10::GradMode::is_enabled() && segment.reentrant) {
+      entered.reentrant = std::make_shared<ReentrantSegment>(place, segment);
+      c10::GradMode::set_enabled(false);
+    } else if (c10::GradMode::is_enabled()) {
+      entered.frame = std::make_shared<CheckpointFrame>(place, segment);
+      entered.frame->outer = CheckpointFrame::activate(entered.frame);
+    }
+    entered_.push_back(std::move(entered));
   }
   void leave_checkpoint() override {
-    if (CheckpointFrame::active() && !CheckpointFrame::active()->rerunning()) CheckpointFrame::activate(nullptr);
+    const Entered entered = std::move(entered_.back());
+    entered_.pop_back();
+    if (entered.frame) CheckpointFrame::activate(std::exchange(entered.frame->outer, nullptr));
+    if (!entered.reentrant) return;
+    c10::GradMode::set_enabled(true);
+    entered.reentrant->close(entered.reentrant);
   }
 
   void phase(Phase phase, int step) override {
@@ -139,6 +151,12 @@ class TorchMachine final : public Machine {
   }
 
  private:
+  /// A segment whose calls are running.
+  struct Entered {
+    std::shared_ptr<CheckpointFrame> frame;
+    std::shared_ptr<ReentrantSegment> reentrant;
+  };
+
   const at::Tensor& tensor(SlotId slot) const { return slots_[slot.at()].toTensor(); }
 
   std::string_view programs_modules(ModuleId m) const {
@@ -188,6 +206,7 @@ class TorchMachine final : public Machine {
   Autocast autocast_;
   Values values_;
   std::vector<IValue> slots_;
+  std::vector<Entered> entered_;
   std::vector<Autocast::State> before_autocast_;
   std::vector<SlotId> trained_;
   std::unordered_map<SlotId, std::string> outputs_;

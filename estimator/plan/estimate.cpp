@@ -273,9 +273,13 @@ Estimator::Estimator(const std::filesystem::path& path) : Estimator(std::make_sh
 Estimator::Estimator(std::shared_ptr<const Model> model)
     : model_(std::move(model)), programs_(kept_of(*model_, 100'000, 32)), traces_(kept_of(*model_, 20'000, 8)) {}
 
+std::shared_ptr<const ShapedPrograms> Estimator::programs(const Scenario& scenario) {
+  return programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
+}
+
 Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   const auto start = std::chrono::steady_clock::now();
-  auto programs = programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
+  std::shared_ptr<const ShapedPrograms> programs = this->programs(scenario);
   std::optional<TimelineBeside> beside;
   const auto traced = [&] {
     if (scenario.device.total_bytes.count() > 0) return step_trace(*programs, scenario);

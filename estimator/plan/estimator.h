@@ -21,6 +21,9 @@ class Estimator {
   /// those of the same sizes follow each other: of programs and traces the newest few are kept, fewer of a large model.
   Estimate estimate(const Scenario& scenario, Stages* stages = nullptr);
 
+  /// Of the scenario's sizes; those that an estimate runs, unless what the file's metadata tells cannot run.
+  std::shared_ptr<const ShapedPrograms> programs(const Scenario& scenario);
+
   const Model& model() const { return *model_; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "estimator/base/text.h"
@@ -39,6 +40,7 @@ ordered_json segment_json(const NamedSegment& s) {
     j["modules"] = s.modules;
   else
     j["calls"] = {s.range.begin, s.range.end};
+  if (!s.range.save.empty()) j["save"] = s.range.save;
   return j;
 }
 
@@ -72,15 +74,54 @@ std::string segments_text(const SimulatedPlacement& p) {
   return fmt::format("{} segment{}", p.segments.size(), p.segments.size() == 1 ? "" : "s");
 }
 
+/// "aten::mm" as Python names it.
+std::string torch_op(const std::string& name) {
+  const std::string of_aten = name.substr(name.find("::") + 2);
+  return "torch.ops.aten." + of_aten + (of_aten.find('.') == std::string::npos ? ".default" : "");
+}
+
+/// A segment of each module, selective ones with the list that they keep.
+std::string modules_code(const std::map<std::vector<std::string>, std::vector<std::string>>& modules_by_save) {
+  const bool selective = !modules_by_save.rbegin()->first.empty();
+  std::string out;
+  if (selective)
+    out +=
+        "\n\ndef checkpoint_modules(model, names, keep=()):\n"
+        "    \"\"\"Each of the modules is a segment whose results of the operators in `keep` are kept; parameters and\n"
+        "    state_dict stay as they are.\"\"\"\n"
+        "    options = {\"context_fn\": partial(create_selective_checkpoint_contexts, list(keep))} if keep else {}\n";
+  else
+    out +=
+        "\n\ndef checkpoint_modules(model, names):\n"
+        "    \"\"\"Each of the modules is a segment; parameters and state_dict stay as they are.\"\"\"\n";
+  out += fmt::format(
+      "    for name in names:\n"
+      "        module = model.get_submodule(name)\n\n"
+      "        def forward(*args, _run=module.forward, **kwargs):\n"
+      "            return checkpoint(_run, *args, use_reentrant=False, {}**kwargs)\n\n"
+      "        module.forward = forward\n\n\n",
+      selective ? "**options, " : "");
+  for (const auto& [save, modules] : modules_by_save) {
+    out += "checkpoint_modules(model, " + list_of(modules);
+    if (!save.empty()) {
+      out += ", keep=[\n";
+      for (const std::string& op : save) out += "    " + torch_op(op) + ",\n";
+      out += "]";
+    }
+    out += ")\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string checkpoint_code(const SimulatedPlacement& p) {
-  std::vector<std::string> alone;
+  std::map<std::vector<std::string>, std::vector<std::string>> alone;  // by what they keep
   std::vector<std::vector<std::string>> runs;
   std::string stretches;
   for (const NamedSegment& s : p.segments) {
     if (s.modules.size() == 1) {
-      alone.push_back(s.modules[0]);
+      alone[s.range.save].push_back(s.modules[0]);
     } else if (!s.modules.empty() && one_list(s.modules)) {
       runs.push_back(s.modules);
     } else {
@@ -91,19 +132,11 @@ std::string checkpoint_code(const SimulatedPlacement& p) {
                                joined(s.inputs));
     }
   }
-  std::string out = "from torch.utils.checkpoint import checkpoint\n";
-  if (!alone.empty()) {
-    out +=
-        "\n\ndef checkpoint_modules(model, names):\n"
-        "    \"\"\"Each of the modules is a segment; parameters and state_dict stay as they are.\"\"\"\n"
-        "    for name in names:\n"
-        "        module = model.get_submodule(name)\n\n"
-        "        def forward(*args, _run=module.forward, **kwargs):\n"
-        "            return checkpoint(_run, *args, use_reentrant=False, **kwargs)\n\n"
-        "        module.forward = forward\n\n\n"
-        "checkpoint_modules(model, " +
-        list_of(alone) + ")\n";
-  }
+  const bool selective = !alone.empty() && !alone.rbegin()->first.empty();
+  std::string out = selective ? "from functools import partial\n\nimport torch\n"
+                                "from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts\n"
+                              : "from torch.utils.checkpoint import checkpoint\n";
+  if (!alone.empty()) out += modules_code(alone);
   if (!runs.empty()) {
     out +=
         "\n\ndef checkpoint_run(model, names):\n"

@@ -73,10 +73,12 @@ CheckpointFrame::CheckpointFrame(Shadow& m, const CheckpointSegment& segment)
   for (const SlotId s : segment.inputs) {
     const Value& v = m.slots_[s.at()];
     Argument& a = arguments_.emplace_back();
-    if (v.is_tensor() && !v.tensor()->host)
+    if (v.is_tensor() && !v.tensor()->host) {
+      a.needs_grad = v.tensor()->needs_grad();
       a.saved = SavedVariable(m, v.tensor(), false);
-    else
+    } else {
       a.value = v;
+    }
   }
 }
 
@@ -101,7 +103,14 @@ void CheckpointFrame::rerun(Shadow& m) {
   // A segment inside another gets its inputs from the other's rerun.
   std::vector<Value> arguments;
   arguments.reserve(arguments_.size());
-  for (const Argument& a : arguments_) arguments.push_back(a.saved.defined() ? Value(a.saved.unpack(m)) : a.value);
+  for (const Argument& a : arguments_) {
+    Tensor t = a.saved.defined() ? a.saved.unpack(m) : Tensor();
+    if (t && a.needs_grad && !t->needs_grad()) {
+      t = m.alias(t);
+      t->requires_grad = true;  // the outer segment's rerun stored it without its node
+    }
+    arguments.push_back(t ? Value(std::move(t)) : a.value);
+  }
   rerunning_ = true;
   {
     RerunScope scope(m, segment_, autocast_, shared_from_this());

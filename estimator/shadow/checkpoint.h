@@ -45,6 +45,7 @@ class CheckpointFrame : public std::enable_shared_from_this<CheckpointFrame> {
   struct Argument {
     Value value;          ///< what is no tensor of the device
     SavedVariable saved;  ///< a tensor
+    bool needs_grad = false;
   };
   void rerun(Shadow& m);
 

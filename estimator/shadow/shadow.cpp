@@ -277,6 +277,9 @@ Outputs Shadow::run_autograd(const Entry& e, std::span<const Value> args) {
   Outputs out = checkpoint_ && checkpoint_->keeps(e) ? checkpoint_->kept(*this, e, args)
                 : plan->known                        ? plan->kernel.run(s, recorder_, work)
                                                      : work();
+  if (StepLog* log = recorder_.log)
+    for (const Value& v : out)
+      if (v.is_tensor() && v.tensor()) log->results.push_back({e.text, v.tensor()->storage->block});
   if (node || e.schema->view) set_history(e, args, out, Ref<Node>(node.get()));
   if (node) node->save_results(*this, out);
   return out;

@@ -20,8 +20,14 @@ struct StepLog {
     std::size_t applied = 0;   ///< its gradients are made, its locals gone
     std::size_t released = 0;  ///< its saved tensors are gone too
   };
-  std::vector<Save> saves;     ///< in the order of the forward pass
-  std::vector<NodeRun> nodes;  ///< in the order of backward, without accumulators
+  /// A tensor that a kernel gave.
+  struct Result {
+    std::int32_t op = -1;     ///< name of the operator, a text of the trace
+    std::int32_t block = -1;  ///< of the trace; -1: no device memory
+  };
+  std::vector<Save> saves;      ///< in the order of the forward pass
+  std::vector<Result> results;  ///< as well
+  std::vector<NodeRun> nodes;   ///< in the order of backward, without accumulators
 };
 
 }  // namespace headroom::shadow

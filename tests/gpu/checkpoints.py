@@ -4,8 +4,9 @@
   checkpoints.py run HEADROOM RUNNER RESULT.jsonl [--seconds N] [--only NAME]
   checkpoints.py table RESULT.jsonl       as Markdown
 
-Four runs of a zoo model at the zoo's own flags: none, every block, and two plans of `headroom checkpoint` that recompute
-no more than half of what every block does, in whole modules and in any stretch of a forward. Time: the fastest of the
+Runs of a zoo model at the zoo's own flags: none, every block (also reentrant, and inside one segment of all), selective,
+and two plans of `headroom checkpoint` that recompute no more than half of what every block does, in whole modules and in
+any stretch of a forward. Time: the fastest of the
 steps after the second, forward and backward, nothing else on the card. Overhead predicted: the plan's recomputed share.
 """
 import json
@@ -35,9 +36,29 @@ def plans(headroom, model, folder):
     yield "none", "none", 0.0
     blocks = next(r for r in rules if r["name"] == "every block")
     yield "every block", "blocks", blocks["recomputed"]
+    modules = [{"module": s["module"]} for s in blocks["segments"] if "module" in s]
+    yield "reentrant", written(folder, "reentrant", [{**m, "reentrant": True} for m in modules]), blocks["recomputed"]
+    if one_run(modules):
+        around = {"modules": [m["module"] for m in modules]}
+        yield "nested", written(folder, "nested", [around, *modules]), None
+    for rule in rules:
+        if rule["name"] == "selective":
+            kept = [{"module": s["module"], "save": s["save"]} for s in rule["segments"] if "module" in s]
+            yield "selective", written(folder, "selective", kept), rule["recomputed"]
     for by in ("modules", "cuts"):
         plan = folder / f"{by}.json"
         yield f"planned, {by}", str(plan), ask(repr(blocks["recomputed"] / 2), by, plan)["chosen"]["recomputed"]
+
+
+def written(folder, name, segments):
+    plan = folder / f"{name}.json"
+    plan.write_text(json.dumps({"schema_version": 1, "segments": segments}))
+    return str(plan)
+
+
+def one_run(modules):
+    """They are all of one list."""
+    return len({m["module"].rpartition(".")[0] for m in modules}) == 1
 
 
 def seconds_of(row):
@@ -88,7 +109,7 @@ def table(options):
         if r["plan"] == "none":
             base = r["seconds"]
         print(f"| {r['model']} | {r['plan']} | {r['measured']['allocated_bytes'] / 2**20:.0f} | {error(r, 'allocated_bytes'):+.4%} | "
-              f"{error(r, 'reserved_bytes'):+.3%} | {r['seconds'] * 1e3:.1f} | {r['seconds'] / base - 1:+.1%} | {r['recomputed']:.1%} |")
+              f"{error(r, 'reserved_bytes'):+.3%} | {r['seconds'] * 1e3:.1f} | {r['seconds'] / base - 1:+.1%} | {'' if r['recomputed'] is None else format(r['recomputed'], '.1%')} |")
 
 
 def main():

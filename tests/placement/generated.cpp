@@ -10,8 +10,8 @@ class Generator {
  public:
   explicit Generator(std::uint32_t seed) : random_(seed), build_(p_) {}
 
-  Program make(int calls) {
-    batch_ = 1 + pick(64);
+  Program make(int calls, int times) {
+    batch_ = times * (1 + pick(64));
     const SlotId x = build_.slot("x");
     p_.inputs.push_back({.slot = x, .name = "x", .dims = {batch_, width()}, .dtype = DType::f32, .batch_axis = 0});
     last_ = {x, p_.inputs[0].dims[1]};
@@ -88,6 +88,8 @@ class Generator {
 
 }  // namespace
 
-Program generated_program(std::uint32_t seed, int calls) { return Generator(seed).make(calls); }
+Program generated_program(std::uint32_t seed, int calls, int batch_times) {
+  return Generator(seed).make(calls, batch_times);
+}
 
 }  // namespace headroom

@@ -44,21 +44,28 @@ struct Question {
   std::int64_t simulated(const std::vector<SegmentRange>& segments) const {
     Scenario s = scenario;
     s.checkpoint = CheckpointKind::plan;
-    for (const SegmentRange& r : segments) s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end});
+    for (const SegmentRange& r : segments)
+      s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end, .save = r.save});
     return live_peak(step_trace(programs, s).trace);
   }
 };
 
-/// Calls `found` with every set of segments that do not overlap.
+/// Calls `found` with every set of segments of at least `shortest` calls that do not overlap, each with every list of
+/// what it keeps.
 template <class Found>
-void each_segmentation(const StepProfile& p, std::size_t from, std::vector<SegmentRange>& segments, Found&& found) {
+void each_segmentation(const StepProfile& p, std::size_t from, std::size_t shortest,
+                       std::vector<SegmentRange>& segments, Found&& found) {
   if (from == p.calls) return found(segments);
-  each_segmentation(p, from + 1, segments, found);
-  for (std::size_t end = from + 1; end <= p.calls; ++end) {
-    if (!can_be_segment(p, from, end)) continue;
-    segments.push_back({.begin = from, .end = end});
-    each_segmentation(p, end, segments, found);
+  each_segmentation(p, from + 1, shortest, segments, found);
+  const auto with = [&](SegmentRange r) {
+    segments.push_back(std::move(r));
+    each_segmentation(p, segments.back().end, shortest, segments, found);
     segments.pop_back();
+  };
+  for (std::size_t end = from + shortest; end <= p.calls; ++end) {
+    if (can_be_segment(p, from, end)) with({.begin = from, .end = end});
+    for (std::size_t k = 0; k < p.keeps.size(); ++k)
+      if (can_be_segment(p, from, end, k)) with({.begin = from, .end = end, .save = p.keeps[k]});
   }
 }
 
@@ -71,13 +78,16 @@ std::vector<Figures> best(std::vector<Figures> all) {
   return front;
 }
 
+std::size_t selective_planned = 0;  ///< placements of fronts, with a segment that keeps results
+
 /// How many segmentations were compared.
-std::size_t check(const Question& q) {
-  const StepProfile profile = step_profile(q.programs, q.scenario);
-  const PlacementFront front = place_checkpoints(profile);
+std::size_t check(const Question& q, std::vector<std::vector<std::string>> keeps = {}, std::size_t shortest = 1) {
+  const StepProfile profile = step_profile(q.programs, q.scenario, std::move(keeps));
+  const auto long_enough = [&](std::size_t begin, std::size_t end) { return end - begin >= shortest; };
+  const PlacementFront front = place_checkpoints(profile, long_enough, long_enough);
   std::vector<Figures> all;
   std::vector<SegmentRange> segments;
-  each_segmentation(profile, 0, segments, [&](const std::vector<SegmentRange>& s) {
+  each_segmentation(profile, 0, shortest, segments, [&](const std::vector<SegmentRange>& s) {
     all.push_back({q.simulated(s), recomputed_work(profile, s)});
   });
   const bool autocast = q.scenario.autocast_dtype() != DType::undefined;
@@ -86,6 +96,7 @@ std::size_t check(const Question& q) {
   for (const Placement& p : front.placements) {
     planned.push_back({p.peak, p.work});
     CHECK(q.simulated(p.segments) == p.peak);
+    selective_planned += std::ranges::any_of(p.segments, [](const SegmentRange& r) { return !r.save.empty(); });
   }
   const bool equal = best(all) == planned;
   CHECK(equal);
@@ -100,18 +111,30 @@ std::size_t check(const Question& q) {
 }  // namespace
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::uint32_t graphs = 30, variants = 10;  // ten times as slow
+constexpr std::uint32_t graphs = 30, selective_graphs = 30, variants = 10;  // ten times as slow
 #else
-constexpr std::uint32_t graphs = 300, variants = 60;
+constexpr std::uint32_t graphs = 300, selective_graphs = 300, variants = 60;
 #endif
 
 TEST_CASE("the front is that of every segmentation simulated: chains, skips, diamonds") {
   std::size_t compared = 0;
   for (std::uint32_t seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);
-    compared += check(Question(generated_program(seed, 3 + static_cast<int>(seed % 5))));
+    compared += check(Question(generated_program(seed, 3 + static_cast<int>(seed % 5), seed % 2 == 0 ? 1 : 64)));
   }
   MESSAGE(compared << " segmentations simulated");
+}
+
+TEST_CASE(
+    "the same with selective segments, where short ones cannot do as well: products kept, joins and activations") {
+  std::size_t compared = 0;
+  for (std::uint32_t seed = 0; seed < selective_graphs; ++seed) {
+    CAPTURE(seed);
+    compared += check(Question(generated_program(seed, 4 + static_cast<int>(seed % 5), 64)),
+                      {{"aten::addmm"}, {"aten::mul.Tensor", "aten::cat", "aten::gelu", "aten::native_dropout"}}, 3);
+  }
+  MESSAGE(compared << " segmentations simulated");
+  CHECK(selective_planned > selective_graphs / 3);
 }
 
 TEST_CASE(

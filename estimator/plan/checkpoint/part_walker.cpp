@@ -17,10 +17,14 @@ PartWalker::PartWalker(const StepProfile& p)
       before_(p.blocks.size()),
       saved_(p.blocks.size()),
       arguments_(p.blocks.size()),
-      work_before_(p.calls + 1) {
+      work_before_(1 + p.keeps.size(), std::vector<std::int64_t>(p.calls + 1)) {
   for (std::size_t e = 0; e < p.events.size(); ++e)
     if (p.events[e].block >= 0 && !p.events[e].made) dies_[static_cast<std::size_t>(p.events[e].block)] = e;
-  for (std::size_t c = 0; c < p.calls; ++c) work_before_[c + 1] = work_before_[c] + p.call[c].work;
+  for (std::size_t k = 0; k < work_before_.size(); ++k)
+    for (std::size_t c = 0; c < p.calls; ++c) {
+      const bool kept = k > 0 && (p.call[c].kept >> (k - 1) & 1) != 0;
+      work_before_[k][c + 1] = work_before_[k][c] + (kept ? 0 : p.call[c].work);
+    }
   find_late();
 }
 
@@ -66,7 +70,10 @@ Part PartWalker::keep(std::size_t begin, std::size_t end, const Blocks& shared) 
   return part;
 }
 
-std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std::size_t> ends, const Blocks& shared) {
+std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std::size_t> ends, const Blocks& shared,
+                                         std::optional<std::size_t> keep) {
+  const auto bit = static_cast<std::uint8_t>(keep ? 1U << *keep : 0U);
+  const std::vector<std::int64_t>& work_before = work_before_[keep ? 1 + *keep : 0];
   std::vector<Part> found;
   start(shared);
   arguments_.clear();
@@ -75,10 +82,11 @@ std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std:
   std::int64_t live = 0, most = 0, most_at_stop = 0;  // while it runs again: what it makes
   std::int64_t begins_at = nothing;                   // what else lives when that starts
   std::int64_t arguments = 0, saved = 0;              // that only the segment holds
+  std::int64_t kept = 0, taken = 0;                   // results: of the first run, and those that the rerun takes
   std::int64_t outside = nothing, inside = nothing;   // nodes whose segment is gone; others, without arguments
   std::int64_t rest = nothing, rest_saved = nothing;  // nodes after the last that saves: before and after a rerun
   std::size_t stop = begin;
-  bool any = false;
+  bool any = false, any_kept = false;
   const std::size_t level = p_.call[begin].level;
   std::size_t common = p_.call[begin].depth;
   auto next = std::upper_bound(ends.begin(), ends.end(), begin);
@@ -108,6 +116,7 @@ std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std:
         any = true;
         stop = c;
         most_at_stop = most;
+        taken = kept;
         inside = std::max(inside, rest_saved);
         rest = rest_saved = nothing;
       }
@@ -132,21 +141,33 @@ std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std:
       if (event.made) {
         forward = std::max(forward, event.live + dead);
         if (b < 0) continue;
+        const bool before_stop = stop == c && static_cast<std::size_t>(b) < call.made_at_last_save;
+        if ((block(b).kept & bit) != 0) {
+          if (block(b).written > 0) return found;  // PyTorch refuses to hand out what was written since
+          any_kept = true;
+          held.push_back(b);
+          if (block(b).outlives) continue;
+          kept += block(b).bytes;
+          if (before_stop) taken = kept;
+          continue;
+        }
         most = std::max(most, live += block(b).bytes);
-        if (stop == c && static_cast<std::size_t>(b) < call.made_at_last_save) most_at_stop = most;
+        if (before_stop) most_at_stop = most;
       } else if (b >= 0) {
-        if (before_.has(b) || arguments_.has(b)) dead += block(b).bytes;
-        if (block(b).made >= begin && !saved_.has(b)) live -= block(b).bytes;
+        const bool made_here = block(b).made >= begin;
+        if (before_.has(b) || arguments_.has(b) || (made_here && (block(b).kept & bit) != 0)) dead += block(b).bytes;
+        if (made_here && !saved_.has(b)) live -= block(b).bytes;
       }
     }
     if (*next != c + 1) continue;
     ++next;
-    if (!any || common < p_.call[c + 1].level) continue;
-    std::int64_t backward = std::max(outside, arguments + std::max(inside, rest));
-    if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + most_at_stop);
+    if (!any || common < p_.call[c + 1].level || (keep && !any_kept)) continue;
+    std::int64_t backward = std::max(outside, arguments + std::max(inside + kept - taken, rest + kept));
+    if (begins_at != nothing) backward = std::max(backward, begins_at + arguments + kept + most_at_stop);
     Part part{.end = c + 1, .forward = forward, .held = dead};
     part.backward = backward + before_bytes_;
-    part.work = rerun_work + work_before_[stop] - work_before_[begin] + p_.call[stop].work_as_last;
+    part.work = rerun_work + work_before[stop] - work_before[begin];
+    if ((p_.call[stop].kept & bit) == 0) part.work += p_.call[stop].work_as_last;
     part.shared = alive_at(c + 1, held);
     found.push_back(std::move(part));
   }

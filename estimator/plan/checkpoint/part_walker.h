@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -49,8 +50,10 @@ class PartWalker {
   /// [begin, end) without a checkpoint, after a prefix that holds `shared`.
   Part keep(std::size_t begin, std::size_t end, const Blocks& shared);
 
-  /// Segments from `begin` on: those of `ends` (ascending) that make one.
-  std::vector<Part> checkpoint(std::size_t begin, std::span<const std::size_t> ends, const Blocks& shared);
+  /// Segments from `begin` on: those of `ends` (ascending) that make one. `keep`: index into the profile's keeps, whose
+  /// results the rerun takes from the first run; none: everything runs again.
+  std::vector<Part> checkpoint(std::size_t begin, std::span<const std::size_t> ends, const Blocks& shared,
+                               std::optional<std::size_t> keep = {});
 
  private:
   const StepProfile::Block& block(std::int32_t b) const { return p_.blocks[static_cast<std::size_t>(b)]; }
@@ -62,7 +65,8 @@ class PartWalker {
   std::vector<std::size_t> dies_;  ///< by block: event; the end when nothing in the forward pass ends it
   Marks before_, saved_, arguments_;
   std::int64_t before_bytes_ = 0;
-  std::vector<std::int64_t> work_before_, late_before_;  ///< by call
+  std::vector<std::vector<std::int64_t>> work_before_;  ///< by 1 + keep, by call: what runs again
+  std::vector<std::int64_t> late_before_;               ///< by call
   std::vector<char> late_;
 };
 

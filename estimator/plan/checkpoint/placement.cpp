@@ -67,8 +67,8 @@ class Staircase {
 
 class Table {
  public:
-  Table(const StepProfile& p, const SegmentFilter& allowed)
-      : p_(p), allowed_(allowed), walker_(p), cuts_(cuts_of(p, most_pairs)) {
+  Table(const StepProfile& p, const SegmentFilter& allowed, const SegmentFilter& selective)
+      : p_(p), allowed_(allowed), selective_(selective), walker_(p), cuts_(cuts_of(p, most_pairs)) {
     front_.exact = !p.autocast && cuts_.size() == p.calls + 1;
     front_.cuts = cuts_.size() - 2;
     cuts_.push_back(p.calls + 1);
@@ -104,6 +104,7 @@ class Table {
     std::size_t begin = 0, cut = 0, state = 0;  ///< the part's first call; where it ends
     std::int64_t forward = 0, backward = 0, held = 0, late = 0, work = 0;
     bool segment = false;
+    std::int8_t keep = -1;  ///< of a segment: index into the profile's keeps
   };
   struct State {
     Blocks shared;
@@ -118,7 +119,7 @@ class Table {
     return states_[cut].size() - 1;
   }
 
-  void add(std::size_t cut, Part part, bool segment) {
+  void add(std::size_t cut, Part part, bool segment, std::int8_t keep = -1) {
     const std::size_t to = at_[part.end];
     // Too many ways to share: what is held counts as held alone from here on, which is never too little.
     if (states_[to].size() >= most_states && !known(to, part.shared)) {
@@ -127,7 +128,8 @@ class Table {
       front_.exact = false;
     }
     const std::size_t next = state_of(to, std::move(part.shared));
-    choices_.push_back({cuts_[cut], to, next, part.forward, part.backward, part.held, part.late, part.work, segment});
+    choices_.push_back(
+        {cuts_[cut], to, next, part.forward, part.backward, part.held, part.late, part.work, segment, keep});
   }
 
   bool known(std::size_t cut, const Blocks& shared) const {
@@ -138,13 +140,18 @@ class Table {
     const Blocks shared = states_[cut][state].shared;
     states_[cut][state].first = static_cast<std::uint32_t>(choices_.size());
     add(cut, walker_.keep(cuts_[cut], cuts_[cut + 1], shared), false);
-    std::vector<std::size_t> ends;
+    std::vector<std::size_t> ends, selective;
     for (std::size_t i = cut + 1; i + 1 < cuts_.size(); ++i) {
       if (!allowed_ || allowed_(cuts_[cut], cuts_[i])) ends.push_back(cuts_[i]);
+      if (selective_ && selective_(cuts_[cut], cuts_[i])) selective.push_back(cuts_[i]);
       if (p_.call[cuts_[i]].level < p_.call[cuts_[cut]].level) break;
     }
     if (!ends.empty())
       for (Part& part : walker_.checkpoint(cuts_[cut], ends, shared)) add(cut, std::move(part), true);
+    if (!selective.empty())
+      for (std::size_t k = 0; k < p_.keeps.size(); ++k)
+        for (Part& part : walker_.checkpoint(cuts_[cut], selective, shared, k))
+          add(cut, std::move(part), true, static_cast<std::int8_t>(k));
     states_[cut][state].last = static_cast<std::uint32_t>(choices_.size());
   }
 
@@ -273,13 +280,14 @@ class Table {
     for (const Point* p = &first; p->segment != none;) {
       const Choice& c = choices_[p->segment];
       out.segments.push_back({.begin = c.begin, .end = cuts_[c.cut]});
+      if (c.keep >= 0) out.segments.back().save = p_.keeps[static_cast<std::size_t>(c.keep)];
       p = &states_[c.cut][c.state].points[p->point];
     }
     front_.placements.push_back(std::move(out));
   }
 
   const StepProfile& p_;
-  const SegmentFilter& allowed_;
+  const SegmentFilter &allowed_, &selective_;
   PartWalker walker_;
   std::vector<std::size_t> cuts_;
   std::vector<std::size_t> at_;             ///< by call: index of its cut
@@ -291,8 +299,9 @@ class Table {
 
 }  // namespace
 
-PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed) {
-  return Table(profile, allowed).front();
+PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed,
+                                 const SegmentFilter& selective) {
+  return Table(profile, allowed, selective).front();
 }
 
 std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRange>& segments) {
@@ -305,15 +314,19 @@ std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRang
     std::size_t stop = r.end;
     while (stop > r.begin && !saves(stop - 1)) --stop;
     if (stop == r.begin) continue;
-    for (std::size_t c = r.begin; c + 1 < stop; ++c) work += p.call[c].work;
-    work += rerun_work + p.call[stop - 1].work_as_last;
+    const auto keep = std::find(p.keeps.begin(), p.keeps.end(), r.save);
+    const auto again = [&](std::size_t c, std::int64_t of_call) {
+      return keep != p.keeps.end() && (p.call[c].kept >> (keep - p.keeps.begin()) & 1) != 0 ? 0 : of_call;
+    };
+    for (std::size_t c = r.begin; c + 1 < stop; ++c) work += again(c, p.call[c].work);
+    work += rerun_work + again(stop - 1, p.call[stop - 1].work_as_last);
   }
   return work;
 }
 
-bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end) {
+bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end, std::optional<std::size_t> keep) {
   const std::array<std::size_t, 1> ends{end};
-  return !PartWalker(profile).checkpoint(begin, ends, {}).empty();
+  return !PartWalker(profile).checkpoint(begin, ends, {}, keep).empty();
 }
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "estimator/plan/checkpoint/step_profile.h"
@@ -33,14 +34,18 @@ struct PlacementFront {
 /// slots of memory (label setting of the resource-constrained shortest path), so nothing is rounded. O(s p) for s
 /// segments and p points of a front: s grows with the square of the cuts of one module's code, p is as many as there
 /// are sums of what parts hold, few where layers repeat. Both are bounded; beyond that `exact` is false.
+///
+/// Segments for which `selective` is true may keep what one of the profile's lists keeps.
 using SegmentFilter = std::function<bool(std::size_t begin, std::size_t end)>;
-PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed = {});
+PlacementFront place_checkpoints(const StepProfile& profile, const SegmentFilter& allowed = {},
+                                 const SegmentFilter& selective = {});
 
 /// Of non-reentrant segments: each runs again up to its last save.
 std::int64_t recomputed_work(const StepProfile& profile, const std::vector<SegmentRange>& segments);
 
 /// Whether [begin, end) can be checkpointed: one module's code, inputs that nothing writes in place later, and
-/// something saved inside.
-bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end);
+/// something saved inside; with `keep`, an index into the profile's keeps, something kept too.
+bool can_be_segment(const StepProfile& profile, std::size_t begin, std::size_t end,
+                    std::optional<std::size_t> keep = {});
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <future>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,7 +16,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t spread_calls = 6'000;    ///< of all placements of the front that are simulated and shown
+constexpr std::size_t spread_calls = 5'000;    ///< of all placements of the front that are simulated and shown
 constexpr int most_tries = 12;                 ///< for a budget
 constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
 
@@ -31,21 +32,21 @@ class Planner {
       throw usage_error("headroom checkpoint plans for one length", "", "--seq with the longest of them");
     scenario_.checkpoint = CheckpointKind::none;
     scenario_.checkpoint_plan = {};
-    Stages stages;
-    out_.base = estimator_.estimate(scenario_, &stages);
-    program_ = stages.programs.at(0).get();
-    ShapedPrograms programs{stages.graphs, stages.programs, {program_}};
+    const std::shared_ptr<const ShapedPrograms> programs = take_apart();
     note_slots();
     const ModuleRanges modules(*program_);
     modules_ = &modules;
-    profile_ = step_profile(programs, scenario_);
-    simulated_[{}] = figures_of(out_.base);
     const std::vector<Rule> rules = rules_of();
-    auto beside = std::async(std::launch::async, [&] { simulate(segments_of(rules)); });
-    const PlacementFront front = place_checkpoints(
-        profile_, question_.any_cut ? SegmentFilter() : [&](std::size_t begin, std::size_t end) {
-          return modules.can_be_wrapped(begin, end);
-        });
+    auto beside = std::async(std::launch::async, [&] {
+      out_.base = estimator_.estimate(scenario_);
+      simulated_[{}] = figures_of(out_.base);
+      simulate(segments_of(rules));
+    });
+    const SegmentFilter any_cut,
+        wrapped = [&](std::size_t begin, std::size_t end) { return modules.can_be_wrapped(begin, end); };
+    const PlacementFront front =
+        place_checkpoints(profile_, question_.any_cut ? any_cut : wrapped,
+                          [&](std::size_t begin, std::size_t end) { return in_block(begin, end); });
     beside.get();
     out_.calls = profile_.calls;
     out_.forward_flops = profile_.cost.flops;
@@ -84,15 +85,34 @@ class Planner {
     std::string name;
     std::vector<SegmentRange> segments;
   };
-  using Key = std::vector<std::pair<std::size_t, std::size_t>>;
+  using Key = std::vector<std::tuple<std::size_t, std::size_t, std::vector<std::string>>>;
 
   static Figures figures_of(const Estimate& e) {
     return {e.peak_allocated, e.peak_reserved, e.peak_device, e.fits, e.spare};
   }
   static Key key_of(const std::vector<SegmentRange>& segments) {
     Key key;
-    for (const SegmentRange& r : segments) key.emplace_back(r.begin, r.end);
+    for (const SegmentRange& r : segments) key.emplace_back(r.begin, r.end, r.save);
     return key;
+  }
+
+  /// The step's profile, of the programs that the estimate runs.
+  std::shared_ptr<const ShapedPrograms> take_apart() {
+    auto programs = estimator_.programs(scenario_);
+    const auto profile = [&] {
+      program_ = programs->programs.at(0).get();
+      profile_ = step_profile({programs->graphs, programs->programs, {program_}}, scenario_);
+    };
+    try {
+      profile();
+    } catch (const Error&) {
+      Stages stages;
+      estimator_.estimate(scenario_, &stages);  // throws where no programs can run
+      if (stages.programs.at(0) == programs->programs.at(0)) throw;
+      programs = std::make_shared<const ShapedPrograms>(ShapedPrograms{stages.graphs, stages.programs, {}});
+      profile();
+    }
+    return programs;
   }
 
   /// Runs those that were not run yet, side by side.
@@ -108,8 +128,8 @@ class Planner {
       Scenario s = scenario_;
       s.checkpoint = CheckpointKind::plan;
       s.checkpoint_plan.source = "planned";
-      for (const auto& [begin, end] : fresh[i].first)
-        s.checkpoint_plan.segments.push_back({.begin = begin, .end = end});
+      for (const auto& [begin, end, save] : fresh[i].first)
+        s.checkpoint_plan.segments.push_back({.begin = begin, .end = end, .save = save});
       try {
         fresh[i].second = figures_of(estimator_.estimate(s));
       } catch (...) {
@@ -175,13 +195,29 @@ class Planner {
     return out;
   }
 
-  std::vector<Rule> rules_of() const {
+  /// A block, or with cuts any stretch of one.
+  bool in_block(std::size_t begin, std::size_t end) const {
+    const auto after = blocks_.upper_bound({begin, std::numeric_limits<std::size_t>::max()});
+    if (after == blocks_.begin()) return false;
+    const auto& [first, last] = *std::prev(after);
+    return question_.any_cut ? end <= last : begin == first && end == last;
+  }
+
+  /// Some of what it makes is worth keeping.
+  bool can_keep(const SegmentRange& r) const {
+    const auto first = profile_.call.begin();
+    return std::any_of(first + static_cast<std::ptrdiff_t>(r.begin), first + static_cast<std::ptrdiff_t>(r.end),
+                       [](const StepProfile::Call& c) { return c.kept != 0; });
+  }
+
+  std::vector<Rule> rules_of() {
     std::vector<Rule> rules{{"none", {}}};
     Scenario s = scenario_;
     s.checkpoint = CheckpointKind::blocks;
     if (block_modules(*program_).empty()) return rules;
     const std::vector<SegmentRange> blocks = checkpointed_ranges(*program_, s);
     rules.push_back({"every block", blocks});
+    for (const SegmentRange& r : blocks) blocks_.emplace(r.begin, r.end);
     // Chen et al. 2016: about as many segments as each has blocks.
     const auto each = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(blocks.size()))));
     std::vector<SegmentRange> segments;
@@ -194,6 +230,10 @@ class Planner {
         segments.back().end = blocks[i].end;
     }
     rules.push_back({"square root", segments});
+    std::vector<SegmentRange> selective = blocks;
+    for (SegmentRange& r : selective) r.save = profile_.keeps.back();
+    if (std::ranges::any_of(blocks, [&](const SegmentRange& r) { return can_keep(r); }))
+      rules.push_back({"selective", selective});
     return rules;
   }
 
@@ -266,8 +306,9 @@ class Planner {
   const CheckpointQuestion& question_;
   const Program* program_ = nullptr;
   const ModuleRanges* modules_ = nullptr;
-  std::vector<char> is_parameter_;      ///< by slot
-  std::vector<std::size_t> last_read_;  ///< by slot: call; the end: an output
+  std::vector<char> is_parameter_;                        ///< by slot
+  std::vector<std::size_t> last_read_;                    ///< by slot: call; the end: an output
+  std::set<std::pair<std::size_t, std::size_t>> blocks_;  ///< ranges of the repeated modules
   StepProfile profile_;
   std::map<Key, Figures> simulated_;
   CheckpointAnswer out_;

@@ -23,7 +23,7 @@ struct NamedSegment {
 
 /// A placement that was run on the shadow machine, with its allocator.
 struct SimulatedPlacement {
-  std::string name;  ///< "none", "every block", "square root", "planned"
+  std::string name;  ///< "none", "every block", "square root", "selective", "planned"
   std::vector<NamedSegment> segments;
   Bytes allocated, reserved, device;
   double recomputed = 0;  ///< share of the work of forward and backward
@@ -41,7 +41,7 @@ struct CheckpointAnswer {
   Estimate base;  ///< without checkpoints
   std::size_t calls = 0;
   double forward_flops = 0, forward_bytes = 0;
-  std::vector<SimulatedPlacement> baselines;  ///< none; every block and square root where the model has such
+  std::vector<SimulatedPlacement> baselines;  ///< none; where the model has blocks every block, square root, selective
   std::vector<SimulatedPlacement> front;      ///< planned, from the least recomputation to the lowest peak
   std::optional<SimulatedPlacement>
       chosen;  ///< what the budget or the bound asks for; absent: no question, or no answer

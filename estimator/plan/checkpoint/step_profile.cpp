@@ -103,7 +103,8 @@ class Taking {
   Taking(const Program& program, const Run& kept, const Run& single)
       : program_(program), kept_(kept), single_(single) {}
 
-  StepProfile apart() {
+  StepProfile apart(std::vector<std::vector<std::string>> keeps) {
+    p_.keeps = std::move(keeps);
     p_.calls = program_.calls.size();
     if (kept_.begins.size() <= p_.calls || single_.begins.size() <= p_.calls || kept_.made() != single_.made())
       throw Error(Exit::not_modelled, "checkpoint: this step cannot be taken apart", {},
@@ -113,6 +114,7 @@ class Taking {
     forward();
     saves();
     backward();
+    kept_results();
     frames();
     others();
     for (std::size_t c = 0; c < p_.calls; ++c) {
@@ -250,6 +252,23 @@ class Taking {
     }
   }
 
+  void kept_results() {
+    const std::int32_t first = kept_.first_block();
+    std::unordered_map<std::int32_t, std::uint8_t> kept;  // by operator
+    for (const auto& r : kept_.log.results) {
+      const auto [op, fresh] = kept.try_emplace(r.op);
+      if (fresh && r.op >= 0)
+        for (std::size_t k = 0; k < p_.keeps.size(); ++k)
+          if (std::ranges::find(p_.keeps[k], kept_.trace.texts[static_cast<std::size_t>(r.op)]) != p_.keeps[k].end())
+            op->second |= static_cast<std::uint8_t>(1U << k);
+      const std::int32_t b = r.block - first;
+      if (op->second == 0 || b < 0 || static_cast<std::size_t>(b) >= p_.blocks.size()) continue;
+      StepProfile::Block& block = p_.blocks[static_cast<std::size_t>(b)];
+      block.kept |= op->second;
+      p_.call[block.made].kept |= op->second;
+    }
+  }
+
   void frames() {
     const auto frames = frames_of_calls(program_);
     for (std::size_t c = 0; c < p_.calls; ++c) {
@@ -281,7 +300,8 @@ class Taking {
 
 }  // namespace
 
-StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario) {
+StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
+                         std::vector<std::vector<std::string>> keeps) {
   const Program& program = *programs.order.front();
   Scenario kept = scenario, single = scenario;
   kept.checkpoint = CheckpointKind::none;
@@ -289,7 +309,7 @@ StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenari
   single.checkpoint_plan = {.segments = {{.begin = 0, .end = program.calls.size()}}};
   auto beside = std::async(std::launch::async, [&] { return run(programs, single); });
   const Run a = run(programs, kept), b = beside.get();
-  StepProfile profile = Taking(program, a, b).apart();
+  StepProfile profile = Taking(program, a, b).apart(std::move(keeps));
   profile.autocast = scenario.autocast_dtype() != DType::undefined;
   return profile;
 }

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "estimator/plan/checkpoint/call_cost.h"
+#include "estimator/plan/checkpoint/kept_operators.h"
 #include "estimator/plan/shaped_programs.h"
 #include "estimator/program/scenario.h"
 
@@ -25,6 +27,7 @@ struct StepProfile {
     bool variable = false;    ///< a slot holds it, or a view of it
     bool outlives = false;    ///< variables keep it through backward
     std::size_t written = 0;  ///< 1 + the last call that writes it in place; 0: none but its maker
+    std::uint8_t kept = 0;    ///< bit k: a result of an operator of keeps[k]
   };
   /// An allocation, or the end of the last variable that holds a block; in the order of the forward pass.
   struct Event {
@@ -48,6 +51,7 @@ struct StepProfile {
     std::int64_t work_as_last = 0;      ///< when a rerun stops at its last save: nothing, where that comes first
     std::size_t level = 0;              ///< modules around the point before it that have a forward of their own
     std::size_t depth = 0;              ///< modules around the call itself
+    std::uint8_t kept = 0;              ///< bit k: what it makes keeps[k] keeps
   };
 
   std::size_t calls = 0;
@@ -61,9 +65,12 @@ struct StepProfile {
   CallCost cost;                   ///< of the whole forward pass, with its backward
   std::int64_t forward_work = 0, backward_work = 0;
   bool autocast = false;  ///< segments share its cache of cast weights
+  std::vector<std::vector<std::string>>
+      keeps;  ///< operators whose results a selective segment may keep: at most 8 lists
 };
 
 /// Throws Error(not_modelled) when the step cannot be taken apart.
-StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario);
+StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
+                         std::vector<std::vector<std::string>> keeps = kept_operators());
 
 }  // namespace headroom
