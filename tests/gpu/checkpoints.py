@@ -61,10 +61,10 @@ def one_run(modules):
     return len({m["module"].rpartition(".")[0] for m in modules}) == 1
 
 
-def seconds_of(row):
+def seconds_of(row, phases=("forward", "backward")):
     steps = {}
     for phase in row["phases"]:
-        if phase["step"] >= 2 and phase["phase"] in ("forward", "backward"):
+        if phase["step"] >= 2 and phase["phase"] in phases:
             steps[phase["step"]] = steps.get(phase["step"], 0) + phase["seconds"]
     return min(steps.values())
 
@@ -86,6 +86,7 @@ def run(options):
                         row.update(measured["rows"][0])
                         if row["outcome"] == "completed":
                             row["seconds"] = seconds_of(row)
+                            row["backward_seconds"] = seconds_of(row, ("backward",))
                         row.pop("phases", None)
                         row.pop("name", None)
                     else:

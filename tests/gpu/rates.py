@@ -53,8 +53,39 @@ def attention(batch, heads, length, width, dtype, causal):
                 4 * batch * heads * length * length * width, 2.5)
 
 
-def moved(call, bytes_moved):
-    return bytes_moved / seconds(call)
+def moved(make, bytes_moved):
+    """Rates of forward and of backward, which is taken to move twice as much."""
+    return both(make, bytes_moved)
+
+
+def movers(dtype):
+    """Calls that only move: name, what makes the result and its leaves, bytes of the tensors that forward reads and writes."""
+    def tensor(*shape):
+        return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=True)
+
+    size = dtype.itemsize
+    for shape in ((8192, 4096), (32, 56, 56, 96), (32, 197, 768), (8, 512, 3072)):
+        x, y, w, b = tensor(*shape), tensor(*shape), tensor(shape[-1]), tensor(shape[-1])
+        n = x.numel()
+        yield "add", lambda: (x + y, (x, y)), 3 * n * size
+        yield "mul", lambda: (x * y, (x, y)), 3 * n * size
+        yield "scale", lambda: (x * w, (x, w)), 2 * n * size
+        yield "gelu", lambda: (F.gelu(x), (x,)), 2 * n * size
+        yield "silu", lambda: (F.silu(x), (x,)), 2 * n * size
+        yield "layer_norm", lambda: (F.layer_norm(x, (shape[-1],), w, b), (x, w, b)), 2 * n * size
+        yield "dropout", lambda: (F.dropout(x, 0.1), (x,)), 2 * n * size + n
+        yield "softmax", lambda: (x.softmax(-1), (x,)), 2 * n * size
+        yield "permute", lambda: (x.transpose(-1, -2).contiguous(), (x,)), 2 * n * size
+        yield "cat", lambda: (torch.cat((x, y), -1), (x, y)), 4 * n * size
+    for shape in ((64, 256, 56, 56), (64, 64, 112, 112), (64, 96, 56, 56), (64, 576, 14, 14)):
+        image = tensor(*shape)
+        w, b = (torch.randn(shape[1], device="cuda", requires_grad=True) for _ in range(2))
+        n = image.numel()
+        yield "batch_norm", lambda: (F.batch_norm(image, None, None, w, b, True), (image, w, b)), 2 * n * size
+        yield "relu", lambda: (F.relu(image), (image,)), 2 * n * size
+        yield "hardswish", lambda: (F.hardswish(image), (image,)), 2 * n * size
+        yield "max_pool", lambda: (F.max_pool2d(image, 2), (image,)), 1.25 * n * size + 2 * n
+        yield "mean", lambda: (image.mean((2, 3)), (image,)), n * size
 
 
 def main():
@@ -75,17 +106,8 @@ def main():
         for batch, heads, length, width in ((8, 12, 512, 64), (32, 12, 197, 64), (32, 8, 256, 64), (4, 32, 1024, 64), (4, 16, 2048, 128)):
             for causal in (False, True):
                 found["attention"].append({"dtype": name, "shape": [batch, heads, length, width], "causal": causal, "rates": attention(batch, heads, length, width, dtype, causal)})
-        x = torch.randn(8192, 4096, device="cuda", dtype=dtype)
-        y, w = torch.randn_like(x), torch.randn(4096, device="cuda", dtype=dtype)
-        image = torch.randn(64, 256, 56, 56, device="cuda", dtype=dtype)
-        size = x.numel() * dtype.itemsize
-        norm = torch.nn.BatchNorm2d(256).cuda()
-        for call, function, amount in (("add", lambda: x + y, 3 * size), ("gelu", lambda: F.gelu(x), 2 * size),
-                                       ("layer_norm", lambda: F.layer_norm(x, (4096,), w, w), 2 * size), ("dropout", lambda: F.dropout(x, 0.1), 2 * size + x.numel()),
-                                       ("softmax", lambda: x.softmax(-1), 2 * size), ("copy", lambda: x.t().contiguous(), 2 * size),
-                                       ("batch_norm", lambda: F.batch_norm(image, None, None, norm.weight, norm.bias, True), 2 * image.numel() * dtype.itemsize),
-                                       ("relu", lambda: F.relu(image), 2 * image.numel() * dtype.itemsize)):
-            found["bytes"].append({"dtype": name, "call": call, "rates": [moved(function, amount)]})
+        for call, make, amount in movers(dtype):
+            found["bytes"].append({"dtype": name, "call": call, "shape": list(make()[1][0].shape), "rates": moved(make, amount)})
     tiny = torch.randn(64, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 
@@ -28,8 +29,27 @@ def kept_after_forward(estimate):
     return [s for s in estimate["steps"] if s["phase"] == "forward"][-1]["allocated_bytes"]
 
 
-def step(model, inputs):
-    """Gradients of a step, and the bytes of the storages that autograd keeps when forward has ended."""
+class Selective:
+    """create_selective_checkpoint_contexts, and the results that its contexts keep beside autograd."""
+
+    def __init__(self):
+        self.make, self.contexts = torch.utils.checkpoint.create_selective_checkpoint_contexts, []
+
+    def __call__(self, *arguments):
+        made = self.make(*arguments)
+        self.contexts.append(made[0])
+        return made
+
+    def kept(self):
+        for context in self.contexts:
+            for of_op in context.storage.values():
+                for one in of_op.values() if isinstance(of_op, dict) else of_op:
+                    yield from (w.val for w in torch.utils._pytree.tree_leaves(one) if hasattr(w, "val"))
+        self.contexts.clear()
+
+
+def step(model, inputs, selective=None):
+    """Gradients of a step, and the bytes of the storages that are kept for backward when forward has ended."""
     mine = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers(), *inputs.values()]}
     kept = {}
 
@@ -44,6 +64,8 @@ def step(model, inputs):
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
         out = model(**inputs)
         loss = (out[0] if isinstance(out, tuple) else out).sum()
+    for t in filter(torch.is_tensor, selective.kept() if selective else ()):
+        pack(t)
     saved = sum(n for n, _ in kept.values())
     kept.clear()
     loss.backward()
@@ -59,8 +81,10 @@ class PastedCode(unittest.TestCase):
         answer = asked("checkpoint", name, *flags, "--max-recompute", "25%")
         self.assertTrue(answer["chosen"]["segments"])
         before, saved_before = step(model, inputs)
-        exec(compile(answer["code"], f"{name}: pasted", "exec"), {"model": model})
-        after, saved_after = step(model, inputs)
+        selective = Selective()
+        with unittest.mock.patch("torch.utils.checkpoint.create_selective_checkpoint_contexts", selective):
+            exec(compile(answer["code"], f"{name}: pasted", "exec"), {"model": model})
+        after, saved_after = step(model, inputs, selective)
         self.assertEqual(before.keys(), after.keys())
         for parameter, grad in before.items():
             torch.testing.assert_close(after[parameter], grad, rtol=1e-5, atol=1e-6 * float(grad.abs().max()))
