@@ -196,7 +196,8 @@ Portrait Shadow::portrait() {
   Portrait p = steady_.portrait();
   for (const auto& of_category : variables)
     for (const Value* v : of_category) p.add(*v);
-  for (const auto* workspace : {&cublas_[0], &cublas_[1], &cublaslt_, &dropout_state_}) p.add(*workspace);
+  for (const auto* workspace : {&cublas_[0], &cublas_[1], &cublaslt_[0], &cublaslt_[1], &dropout_state_})
+    p.add(*workspace);
   p.add(static_cast<std::uint64_t>(recorder_.purpose) << 1 | (grad_enabled_ ? 1U : 0U));
   if (checkpoint_ || autocast_depth_ > 0 || !cast_cache_.casts.empty()) p.spoil();
   p.finish();
@@ -531,7 +532,9 @@ void Shadow::use_cublas() {
 }
 
 void Shadow::use_cublaslt() {
-  if (!cublaslt_) cublaslt_ = workspace(device_.cublaslt_workspace);
+  // As cuBLAS' own: one a handle, and threads have their own. Backward asks when a segment runs again.
+  Ref<Storage>& mine = cublaslt_[on_autograd_thread_ ? 1 : 0];
+  if (!mine) mine = workspace(device_.cublaslt_workspace);
 }
 
 void Shadow::use_dropout_state() {

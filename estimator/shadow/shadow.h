@@ -37,7 +37,7 @@ struct DeviceFacts {
   int compute_major = 9;
   int compute_minor = 0;
   Bytes cublas_workspace{32 * MiB};   ///< per thread that ran a GEMM: 32 MiB on Hopper, 8 MiB + 128 KiB elsewhere
-  Bytes cublaslt_workspace{1 * MiB};  ///< one, once a linear with bias ran (2.11)
+  Bytes cublaslt_workspace{1 * MiB};  ///< one a thread, once a linear with bias ran there (2.11)
   AttentionBackend attention = AttentionBackend::automatic;
   const ConvWorkspaces* convolutions =
       nullptr;  ///< measured on this card; null: the built-in table of this kind of card, else the rule
@@ -238,8 +238,7 @@ class Shadow final : public Machine, private FormulaHost {
     Ref<ReentrantNode> node;
   };
   std::vector<Entered> entered_;
-  std::array<Ref<Storage>, 2> cublas_;
-  Ref<Storage> cublaslt_;
+  std::array<Ref<Storage>, 2> cublas_, cublaslt_;
   Ref<Storage> dropout_state_;
   std::vector<std::pair<std::string, std::size_t>> noted_;  ///< generic operators, and their diagnostic
   Bytes unmeasured_workspace_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "estimator/base/text.h"
@@ -19,16 +20,18 @@ struct Speed {
   Rates single, half;
 };
 
-// Medians of tests/truth/rates/h200.json; backward of what only moves bytes was not measured and takes forward's.
+// Medians of tests/truth/rates/h200.json, of what only moves bytes those of the largest shape: smaller ones' backward
+// took no longer there than asking for it.
 constexpr std::array operation_speeds{
     Speed{KernelClass::product, {48e12, 47e12}, {609e12, 426e12}},
     Speed{KernelClass::convolution, {129e12, 89e12}, {186e12, 167e12}},
     Speed{KernelClass::depthwise, {1.9e12, 1.2e12}, {1.9e12, 1.2e12}},
+    Speed{KernelClass::wide_depthwise, {2.9e12, 1.5e12}, {2.8e12, 1.5e12}},
     Speed{KernelClass::attention, {36e12, 36e12}, {184e12, 114e12}},
 };
 constexpr std::array byte_speeds{
-    Speed{KernelClass::normalization, {2.8e12, 2.8e12}, {2.4e12, 2.4e12}},
-    Speed{KernelClass::batch_norm, {2.0e12, 2.0e12}, {0.6e12, 0.6e12}},
+    Speed{KernelClass::normalization, {2.8e12, 2.4e12}, {2.3e12, 2.2e12}},
+    Speed{KernelClass::batch_norm, {2.0e12, 2.2e12}, {0.6e12, 0.9e12}},
     Speed{KernelClass::copy, {1.1e12, 1.1e12}, {0.6e12, 0.6e12}},
 };
 constexpr Rates moving{4.1e12, 4.1e12};
@@ -90,13 +93,32 @@ Rates rates_of(const std::array<Speed, n>& speeds, KernelClass kernels, bool hal
   return found == speeds.end() ? otherwise : half ? found->half : found->single;
 }
 
-std::int64_t work(const CallCost& c, double flops, double bytes, double Rates::*direction) {
+std::int64_t work(const CallCost& c, double flops, double bytes, double occupied, double Rates::*direction) {
   if (flops == 0 && bytes == 0) return 0;
   const KernelClass kernels =
       c.tf32 && !c.half && c.kernels == KernelClass::product ? KernelClass::convolution : c.kernels;
   const double operations = rates_of(operation_speeds, kernels, c.half, moving).*direction;
   const double moved = rates_of(byte_speeds, kernels, c.half, moving).*direction;
-  return static_cast<std::int64_t>(std::max({flops / operations * 1e12, bytes / moved * 1e12, launch}));
+  return static_cast<std::int64_t>(std::max({flops / operations * 1e12, bytes / moved / occupied * 1e12, launch}));
+}
+
+bool in_different_orders(std::span<const CostTensor> inputs) {
+  return std::ranges::any_of(inputs, [&](const CostTensor& t) {
+    return t.dims == inputs[0].dims && t.contiguous != inputs[0].contiguous;
+  });
+}
+
+/// Of batch norm: its kernels have one block a channel (aten/src/ATen/native/cuda/Normalization.cuh), on 132
+/// multiprocessors.
+double channels_occupy(const CostTensor& input) {
+  return input.dims.size() < 2 ? 1 : std::clamp(static_cast<double>(input.dims[1]) / 132, 1.0 / 132, 1.0);
+}
+
+/// Of layer norm's forward: 128 threads a row that take 4 elements each at a time
+/// (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
+double row_occupies(const CostTensor& input) {
+  const double rounds = std::max(1.0, std::ceil(last(input) / 512));
+  return std::max(last(input), 1.0) / (512 * rounds);
 }
 
 KernelClass class_of_moving(std::string_view base) {
@@ -144,7 +166,9 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
     c.flops = 2 * out * last(inputs[1]);
     operands = needs(1) + needs(2);
   } else if (is_one_of(base, convolutions) && inputs.size() >= 2) {
-    c.kernels = window_channels(inputs[1]) == 1 ? KernelClass::depthwise : KernelClass::convolution;
+    c.kernels = window_channels(inputs[1]) != 1 ? KernelClass::convolution
+                : window(inputs[1]) < 25        ? KernelClass::depthwise
+                                                : KernelClass::wide_depthwise;
     c.flops = 2 * out * window(inputs[1]);
     operands = needs(0) + needs(1);
   } else if (is_one_of(base, transposed) && inputs.size() >= 2) {
@@ -168,6 +192,13 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
       if (t.dims.size() == 2) c.flops += 2 * steps * elements(t.dims);
     operands = 2;
   }
+  if (c.kernels == KernelClass::batch_norm && !inputs.empty()) {
+    c.occupied = c.backward_occupied = channels_occupy(inputs[0]);
+  } else if (base == "layer_norm" && !inputs.empty()) {
+    c.occupied = row_occupies(inputs[0]);
+    c.backward_occupied = std::max(c.occupied, 0.5);  // measured: half at 96 elements
+  }
+  if (c.kernels == KernelClass::elementwise && in_different_orders(inputs)) c.kernels = KernelClass::copy;
   bool any = false;
   for (const CostTensor& t : inputs) any = any || t.needs_grad;
   if (moves) c.bytes = bytes(inputs) + bytes(outputs);
@@ -177,8 +208,10 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
   return c;
 }
 
-std::int64_t forward_work(const CallCost& c) { return work(c, c.flops, c.bytes, &Rates::forward); }
+std::int64_t forward_work(const CallCost& c) { return work(c, c.flops, c.bytes, c.occupied, &Rates::forward); }
 
-std::int64_t backward_work(const CallCost& c) { return work(c, c.backward_flops, c.backward_bytes, &Rates::backward); }
+std::int64_t backward_work(const CallCost& c) {
+  return work(c, c.backward_flops, c.backward_bytes, c.backward_occupied, &Rates::backward);
+}
 
 }  // namespace headroom

@@ -14,26 +14,30 @@ struct CostTensor {
   Dims dims;
   DType dtype = DType::f32;
   bool needs_grad = false;
+  bool contiguous = true;
 };
 
 /// Kernels that reach the same part of a card's speed.
 enum class KernelClass : std::uint8_t {
   product,
   convolution,
-  depthwise,
+  depthwise,  ///< windows below 5 x 5
+  wide_depthwise,
   attention,
   elementwise,
   normalization,  ///< and softmax, dropout: more than one pass, or random numbers
   batch_norm,
-  copy,  ///< into another order
+  copy,  ///< into another order, or of tensors in different ones
 };
 
 struct CallCost {
   double flops = 0, bytes = 0;                    ///< of the call
   double backward_flops = 0, backward_bytes = 0;  ///< of the gradients that backward makes for it
   KernelClass kernels = KernelClass::elementwise;
-  bool half = false;  ///< runs in float16 or bfloat16
-  bool tf32 = false;  ///< products in TF32, as convolutions are in any case
+  double occupied = 1;           ///< share of the card that the call's kernels can use
+  double backward_occupied = 1;  ///< as well, of those in backward
+  bool half = false;             ///< runs in float16 or bfloat16
+  bool tf32 = false;             ///< products in TF32, as convolutions are in any case
 
   CallCost& operator+=(const CallCost& o);
 };

@@ -26,7 +26,7 @@ void StepWatch::note_tensor(SlotId slot, std::vector<CostTensor>& shapes, std::v
   const auto one = [&](const shadow::Value& t) {
     if (!t.is_tensor()) return;
     const shadow::TensorImpl& i = *t.tensor();
-    shapes.push_back({i.sizes, i.dtype, i.needs_grad()});
+    shapes.push_back({i.sizes, i.dtype, i.needs_grad(), shadow::is_contiguous(i)});
     if (i.storage->block >= 0) blocks.push_back(i.storage->block);
   };
   if (v.is_list())
