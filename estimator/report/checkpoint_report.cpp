@@ -236,6 +236,11 @@ std::string checkpoint_table(const CheckpointAnswer& a, const TableStyle& style)
         "\n" + text.dim(wrapped("dropout: checkpoint() restores the generators (preserve_rng_state=True, the default), "
                                 "so a rerun drops what the first run dropped",
                                 width, 0, ""));
+  if (std::ranges::any_of(c.segments, [](const NamedSegment& s) { return !s.range.save.empty(); }))
+    out += "\n" +
+           text.dim(wrapped("selective: PyTorch looks at every operator of such a segment in Python; where the card "
+                            "waits for the CPU, that costs more time than is shown",
+                            width, 0, ""));
   if (a.batch_norm)
     out += "\n" + text.dim(wrapped("batch norm: a segment's running statistics are updated twice a step; momentum "
                                    "1 - sqrt(1 - momentum) makes two updates one",

@@ -41,8 +41,8 @@ def linear(rows, width, out, dtype):
     return both(lambda: (F.linear(x, w), (x, w)), 2 * rows * width * out)
 
 
-def conv(batch, channels, out, side, kernel, dtype, groups=1):
-    x = torch.randn(batch, channels, side, side, device="cuda", dtype=dtype, requires_grad=True)
+def conv(batch, channels, out, side, kernel, dtype, groups=1, order=torch.contiguous_format):
+    x = torch.randn(batch, channels, side, side, device="cuda", dtype=dtype).to(memory_format=order).requires_grad_()
     w = torch.randn(out, channels // groups, kernel, kernel, device="cuda", dtype=dtype, requires_grad=True)
     return both(lambda: (F.conv2d(x, w, padding=kernel // 2, groups=groups), (x, w)), 2 * batch * out * side * side * channels // groups * kernel * kernel)
 
@@ -89,7 +89,7 @@ def movers(dtype):
 
 
 def main():
-    found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "products": [], "convolutions": [], "attention": [], "bytes": []}
+    found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "products": [], "convolutions": [], "depthwise": [], "attention": [], "bytes": []}
     for dtype in (torch.float32, torch.bfloat16):
         name = str(dtype).split(".")[1]
         for rows, width, out in ((4096, 768, 768), (4096, 768, 3072), (4096, 3072, 768), (8192, 512, 2048), (4096, 4096, 4096), (4096, 768, 50257),
@@ -99,10 +99,9 @@ def main():
                    (64, 1024, 256, 14, 1), (8, 64, 64, 256, 3), (8, 128, 128, 128, 3), (8, 512, 512, 32, 3), (64, 96, 24, 56, 1), (64, 32, 192, 28, 1)):
             found["convolutions"].append({"dtype": name, "shape": of, "rates": conv(*of, dtype)})
         for of in ((64, 144, 144, 56, 3), (64, 192, 192, 28, 3), (64, 576, 576, 14, 3), (32, 96, 96, 56, 7), (32, 384, 384, 14, 7)):
-            x = torch.empty(of[0], of[1], of[3], of[3], dtype=dtype).numel() * 2 * dtype.itemsize
-            forward, backward = conv(*of, dtype, groups=of[1])
-            flops = 2 * of[0] * of[1] * of[3] ** 2 * of[4] ** 2
-            found["bytes"].append({"dtype": name, "call": "depthwise", "shape": of, "rates": [x * forward / flops, 2 * x * backward / (2 * flops)]})
+            for order in (torch.contiguous_format, torch.channels_last):
+                found["depthwise"].append({"dtype": name, "shape": of, "order": str(order).split(".")[1],
+                                           "rates": conv(*of, dtype, groups=of[1], order=order)})
         for batch, heads, length, width in ((8, 12, 512, 64), (32, 12, 197, 64), (32, 8, 256, 64), (4, 32, 1024, 64), (4, 16, 2048, 128)):
             for causal in (False, True):
                 found["attention"].append({"dtype": name, "shape": [batch, heads, length, width], "causal": causal, "rates": attention(batch, heads, length, width, dtype, causal)})

@@ -25,8 +25,10 @@ struct Speed {
 constexpr std::array operation_speeds{
     Speed{KernelClass::product, {48e12, 47e12}, {609e12, 426e12}},
     Speed{KernelClass::convolution, {129e12, 89e12}, {186e12, 167e12}},
-    Speed{KernelClass::depthwise, {1.9e12, 1.2e12}, {1.9e12, 1.2e12}},
-    Speed{KernelClass::wide_depthwise, {2.9e12, 1.5e12}, {2.8e12, 1.5e12}},
+    Speed{KernelClass::depthwise, {1.9e12, 1.1e12}, {1.9e12, 1.1e12}},
+    Speed{KernelClass::wide_depthwise, {2.9e12, 1.6e12}, {2.8e12, 1.5e12}},
+    Speed{KernelClass::depthwise_last, {5.8e12, 2.8e12}, {8.0e12, 3.8e12}},
+    Speed{KernelClass::wide_depthwise_last, {4.8e12, 0.67e12}, {11e12, 5.7e12}},
     Speed{KernelClass::attention, {36e12, 36e12}, {184e12, 114e12}},
 };
 constexpr std::array byte_speeds{
@@ -102,10 +104,16 @@ std::int64_t work(const CallCost& c, double flops, double bytes, double occupied
   return static_cast<std::int64_t>(std::max({flops / operations * 1e12, bytes / moved / occupied * 1e12, launch}));
 }
 
+KernelClass kernels_of_convolution(const CostTensor& input, const CostTensor& weight) {
+  if (window_channels(weight) != 1) return KernelClass::convolution;
+  const bool wide = window(weight) >= 25;
+  if (input.contiguous) return wide ? KernelClass::wide_depthwise : KernelClass::depthwise;
+  return wide ? KernelClass::wide_depthwise_last : KernelClass::depthwise_last;
+}
+
 bool in_different_orders(std::span<const CostTensor> inputs) {
-  return std::ranges::any_of(inputs, [&](const CostTensor& t) {
-    return t.dims == inputs[0].dims && t.contiguous != inputs[0].contiguous;
-  });
+  return std::ranges::any_of(
+      inputs, [&](const CostTensor& t) { return t.dims == inputs[0].dims && t.contiguous != inputs[0].contiguous; });
 }
 
 /// Of batch norm: its kernels have one block a channel (aten/src/ATen/native/cuda/Normalization.cuh), on 132
@@ -166,9 +174,7 @@ CallCost cost_of(std::string_view op, std::span<const CostTensor> inputs, std::s
     c.flops = 2 * out * last(inputs[1]);
     operands = needs(1) + needs(2);
   } else if (is_one_of(base, convolutions) && inputs.size() >= 2) {
-    c.kernels = window_channels(inputs[1]) != 1 ? KernelClass::convolution
-                : window(inputs[1]) < 25        ? KernelClass::depthwise
-                                                : KernelClass::wide_depthwise;
+    c.kernels = kernels_of_convolution(inputs[0], inputs[1]);
     c.flops = 2 * out * window(inputs[1]);
     operands = needs(0) + needs(1);
   } else if (is_one_of(base, transposed) && inputs.size() >= 2) {

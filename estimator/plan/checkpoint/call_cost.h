@@ -21,8 +21,10 @@ struct CostTensor {
 enum class KernelClass : std::uint8_t {
   product,
   convolution,
-  depthwise,  ///< windows below 5 x 5
-  wide_depthwise,
+  depthwise,            ///< windows below 5 x 5
+  wide_depthwise,       ///< larger ones
+  depthwise_last,       ///< of channels-last images
+  wide_depthwise_last,  ///< as well
   attention,
   elementwise,
   normalization,  ///< and softmax, dropout: more than one pass, or random numbers
