@@ -223,6 +223,8 @@ class Lifetimes {
         const bool inner = k + 1 < open.size();
         const std::int32_t child = inner ? open[k + 1].id : -1;
         const std::size_t kind = inner ? open[k + 1].kind : static_cast<std::size_t>(calls_[i].op.index) + 1;
+        if (inner && open[k].source.empty() && (run.segments.empty() || run.segments.back().child != child))
+          runs_of_module_[{open[k].id, open[k + 1].scope}].push_back(static_cast<CallIndex>(i));
         const bool same_line = !run.segments.empty() && run.segments.back().line == open[k].line;
         const bool same_child = same_line && inner && run.segments.back().child == child;
         if (!same_line) run.statements.emplace(open[k].source);
@@ -304,7 +306,7 @@ class Lifetimes {
     if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {innermost, When::exit, 0, s});
     if (r_.origin(at(i)).temporary || open.empty())
       return drop(readers.empty() ? i : readers.back(), {innermost, When::read, 0, s});
-    if (readers.empty() && open.size() > 1 && open.back().source.empty() && is_recurrent(calls_[at(i)]))
+    if (readers.empty() && open.size() > 1 && is_recurrent(calls_[at(i)]) && binds_states(open))
       return place_unread_state(i, s);
     if (calls_[at(i)].autocast_off && is_local_of_rotary(i, readers))
       return drop(last_call_of_rotary(i), {innermost - 1, When::exit, 0, s});
@@ -347,6 +349,9 @@ class Lifetimes {
     }
     std::string_view name = name_of_cast(i, k, readers);
     if (name.empty() && segment.names.empty()) {
+      if (no_source && !in_list)
+        if (const CallIndex again = called_again(i, k, last_use); again >= 0)
+          return drop(again, {depth, When::bound_again, 0, s});
       if (no_source && (in_list || several_calls_read(readers, k)))
         return drop(std::max(last_use, run.last), {depth, When::exit, 0, s});
       return drop(last_use, {depth, When::read, 0, s});
@@ -438,6 +443,12 @@ class Lifetimes {
   bool is_recurrent(const Call& c) const {
     const std::string& op = r_.program.name_of(c.op);
     return op == "aten::lstm.input" || op == "aten::gru.input" || op.starts_with("aten::rnn_");
+  }
+
+  /// Whether the line that calls the module names more than the sequence; without lines most do.
+  static bool binds_states(const OpenFrames& open) {
+    const std::string_view caller = open[open.size() - 2].source;
+    return open.back().source.empty() || parse_statement(caller).names.size() > 1;
   }
 
   /// "x, _ = self.lstm(x)": the name keeps the state until the caller's next such line, or its end.
@@ -546,6 +557,16 @@ class Lifetimes {
     return parts && parts->size() >= 3;
   }
 
+  /// "for …: k = f(y); y = y + k": the call of the same module after which its result's name is bound anew; -1: frame k
+  /// makes none after call `from`.
+  CallIndex called_again(CallIndex i, std::size_t k, CallIndex from) const {
+    if (frames(i).size() <= k + 1) return -1;
+    const auto runs = runs_of_module_.find({frames(i)[k].id, frames(i)[k + 1].scope});
+    if (runs == runs_of_module_.end()) return -1;
+    const auto next = std::upper_bound(runs->second.begin(), runs->second.end(), from);
+    return next == runs->second.end() ? -1 : returned(*next, k);
+  }
+
   bool resizes(CallIndex i) const {
     const std::string& op = r_.program.name_of(calls_[at(i)].op);
     return op.starts_with("aten::upsample_") || op.starts_with("aten::conv_transpose");
@@ -610,6 +631,8 @@ class Lifetimes {
   std::vector<Run> runs_;
   std::vector<std::vector<CallIndex>> reads_;
   CommonLocals common_;
+  /// First calls of each run of a module in a frame, where the file has no source lines.
+  std::map<std::pair<std::int32_t, std::string_view>, std::vector<CallIndex>> runs_of_module_;
   std::map<std::pair<std::int32_t, std::string_view>, std::set<std::int64_t>> skips_;  ///< by run and list of modules
   std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input
   std::vector<bool> is_result_;

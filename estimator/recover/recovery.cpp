@@ -167,7 +167,13 @@ bool Recovery::is_host_node(NodeIndex n) const {
 bool Recovery::is_root_parameter(ValueId v, const std::unordered_set<std::string_view>& named_parameters) const {
   const std::string_view name = graph.name(v);
   if (is_anonymous(name) || !is_float(graph.value(v).dtype)) return false;
-  return origins.has_text() ? named_parameters.contains(name) : mode.torch_names && graph.value(v).count() == 1;
+  if (origins.has_text()) return named_parameters.contains(name);
+  if (!mode.torch_names || is_buffer_name(name)) return false;
+  // Several numbers are weights where they are first made positive, or one by one.
+  constexpr auto readers = std::to_array<std::string_view>({"Relu", "Softmax", "Sigmoid", "Exp", "Softplus", "Gather"});
+  return graph.value(v).count() == 1 || std::ranges::any_of(graph.readers(v), [&](NodeIndex n) {
+           return std::ranges::find(readers, graph.op(n)) != readers.end();
+         });
 }
 
 void Recovery::find_host_values() {

@@ -98,7 +98,16 @@ bool claim_recurrent(Recovery& r, const FxCall& call) {
                        r.options.training,
                        call.integer(7, 0) != 0,
                        call.integer(8, 0) != 0};
-             r.emit_many(network.op, std::move(args), results);
+             // States that nobody reads are there all the same: "x, _ = self.lstm(x)".
+             const std::string name(r.graph.name(r.out()));
+             Slots made;
+             for (std::size_t i = 0; i < results.size(); ++i)
+               made.push_back(r.builder.slot(results[i].valid() ? std::string(r.graph.name(results[i]))
+                                                                : name + ".state" + std::to_string(i)));
+             r.list_call(network.op, std::move(args), made);
+             r.call_origins().back().all_named = true;
+             for (std::size_t i = 0; i < results.size(); ++i)
+               if (results[i].valid()) r.define(results[i], made[i]);
            }});
   for (std::size_t i = 1; i < makers.size(); ++i) r.claim({makers[i], {g.output(makers[0])}, [] {}});
   return true;

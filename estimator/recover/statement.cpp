@@ -27,7 +27,7 @@ void skip_spaces(std::string_view line, std::size_t& at) {
 }
 
 std::string_view without_prefix(std::string_view line) {
-  for (const std::string_view word : {"for ", "if ", "with ", "elif "}) {
+  for (const std::string_view word : {"for ", "if ", "with ", "elif ", "while ", "def ", "else"}) {
     if (!line.starts_with(word)) continue;
     const std::size_t colon = line.find(": ");
     if (colon != std::string_view::npos && colon + 2 < line.size() &&

@@ -11,7 +11,8 @@ struct Statement {
   char augmented = 0;                   ///< '+' of "x += y"; 0 for "="
 };
 
-/// "a, b = f(x)" binds a and b; "x += y" binds x; "return x" binds nothing. A leading "for …: " or "if …: " is skipped.
+/// "a, b = f(x)" binds a and b; "x += y" binds x; "return x" binds nothing. A leading "for …: ", "if …: " or "def …: "
+/// is skipped.
 Statement parse_statement(std::string_view line);
 
 /// "x = block(pool(x))" calls pool for an argument, not block: every call of `function` stands within another's

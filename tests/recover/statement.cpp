@@ -12,6 +12,7 @@ TEST_CASE("what a line binds") {
   CHECK(parse_statement("out[0] = y").names == Names{"out[0]"});
   CHECK(parse_statement("x: Tensor = f(y)").names == Names{"x"});
   CHECK(parse_statement("for u, c in zip(a, b): x = c(u(x))").names == Names{"x"});
+  CHECK(parse_statement("def forward(self, x): h, _ = self.rnn(x)").names == Names{"h", "_"});
   CHECK(parse_statement("x += y").augmented == '+');
   CHECK(parse_statement("x += y").names == Names{"x"});
   CHECK(parse_statement("x = y").augmented == 0);
