@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
+#include "estimator/recover/line_statements.h"
 #include "estimator/recover/statement.h"
 
 namespace headroom::recovery {
@@ -31,6 +34,7 @@ class InPlace {
   void run() {
     for (std::size_t i = 0; i < program_.calls.size(); ++i) {
       const std::string_view op = program_.name_of(program_.calls[i].op);
+      follow_line(i, op);
       if (std::find(activations.begin(), activations.end(), op) != activations.end()) {
         if (!activation(i)) continue;
         // Only these keep their input as well where they are not in place.
@@ -51,6 +55,16 @@ class InPlace {
   }
 
  private:
+  /// The statement of call i's line that the call belongs to.
+  void follow_line(std::size_t i, std::string_view op) {
+    const NodeIndex n = r_.origin(i).node;
+    statement_ = r_.origins.source_line(n);
+    if (statement_.find(';') == std::string_view::npos) return;
+    const auto [line, fresh] = lines_.try_emplace({r_.origins.scope_number(n), statement_}, statement_);
+    line->second.follow(op);
+    statement_ = line->second.statement();
+  }
+
   SlotId first_tensor(std::size_t i) const {
     const auto& args = program_.calls[i].args;
     const auto* s = args.empty() ? nullptr : std::get_if<SlotId>(&args[0]);
@@ -114,7 +128,8 @@ class InPlace {
                                                  : '/';
     if (r_.origins.has_text()) {
       const std::string_view line = r_.origins.source_line(n);
-      if (parse_statement(line).augmented != sign) return false;
+      if (parse_statement(statement_).augmented != sign) return false;
+      if (statement_.size() != line.size()) return true;
       // Of several calls of the line the last is the augmented one.
       if (i + 1 < program_.calls.size()) {
         const NodeIndex next = r_.origin(i + 1).node;
@@ -142,6 +157,8 @@ class InPlace {
   Program& program_;
   std::vector<std::int32_t> made_by_;
   std::vector<std::int32_t> readers_;
+  std::map<std::pair<std::size_t, std::string_view>, LineFollower> lines_;  ///< of several statements, by scope
+  std::string_view statement_;                                              ///< of the call in hand
   std::size_t assumed_ = 0;
   Bytes bound_;
 };

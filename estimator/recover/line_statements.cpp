@@ -16,8 +16,10 @@ struct Spelling {
 };
 constexpr auto spellings = std::to_array<Spelling>({
     {"add add_", "add add_", "+"},
-    {"sub sub_ rsub", "sub sub_", "-"},
+    {"sub sub_ rsub", "sub sub_ l1_loss", "-"},
     {"neg", "neg", "-"},
+    {"abs", "abs l1_loss", ""},
+    {"linalg_vector_norm", "norm normalize vector_norm", ""},
     {"mul mul_", "mul mul_", "*"},
     {"div div_", "div div_", "/"},
     {"pow", "pow square", "**"},
@@ -60,7 +62,8 @@ int count_sign(std::string_view text, std::string_view sign) {
   for (std::size_t at = text.find(sign); at != std::string_view::npos; at = text.find(sign, at + sign.size())) {
     const bool part_of_longer = sign.size() == 1 && (sign == "*" || sign == "/") &&
                                 ((at + 1 < text.size() && text[at + 1] == sign[0]) || (at && text[at - 1] == sign[0]));
-    n += !part_of_longer && follows_operand(text, at);
+    const bool exponent = at > 1 && text[at - 1] == 'e' && std::isdigit(static_cast<unsigned char>(text[at - 2]));
+    n += !part_of_longer && !exponent && follows_operand(text, at);
   }
   return n;
 }

@@ -37,6 +37,11 @@ TEST_CASE("calls belong to the statement that spells them") {
                    "y = x[:, -1] * 2"});
 }
 
+TEST_CASE("an exponent is no difference") {
+  CHECK(followed("l = F.l1_loss(x, y); return l / (m + 1e-5)", {"aten::sub.Tensor", "aten::abs", "aten::div.Tensor"}) ==
+        Statements{"l = F.l1_loss(x, y)", "l = F.l1_loss(x, y)", "return l / (m + 1e-5)"});
+}
+
 TEST_CASE("a line that runs again begins again, a comprehension does not") {
   LineFollower loop("x = d(pool(x)); s.append(x)");
   loop.follow("d");
