@@ -180,6 +180,22 @@ void claim_cosine(Recovery& r, const Cosine& cosine) {
            }});
 }
 
+/// x · (noise · a) + ((noise - 1) · b + c): alpha dropout.
+void find_alpha_dropout(Recovery& r, NodeIndex add) {
+  const GraphView& g = r.graph;
+  const ValueId noise = under(g, under(g, under(g, g.input(add, 1), "Add"), "Mul"), "Add");
+  if (!noise.valid()) return;
+  for (const auto& [x, scaled] : factors(g, g.input(add, 0))) {
+    if (under(g, scaled, "Mul") != noise) continue;
+    r.claim(
+        {add, {x}, [&r, x = x, add] {
+           constexpr double unknown_probability = 0.1;  // only zero or not changes memory
+           r.emit("aten::alpha_dropout", {r.tensor(x), unknown_probability, r.options.training}, r.graph.output(add));
+         }});
+    return;
+  }
+}
+
 /// F.affine_grid: the sum over the base grid's three numbers times theta, turned.
 void find_affine_grid(Recovery& r, NodeIndex sum) {
   const GraphView& g = r.graph;
@@ -237,7 +253,10 @@ void plan_written_functions(Recovery& r) {
     if (g.is(n, "ReduceSum")) find_affine_grid(r, n);
     if (g.is(n, "ReduceSum"))
       if (const auto cosine = cosine_of_decomposition(g, n)) claim_cosine(r, *cosine);
-    if (g.is(n, "Add")) find_addc(r, n);
+    if (g.is(n, "Add")) {
+      find_addc(r, n);
+      find_alpha_dropout(r, n);
+    }
     if (g.is(n, "Div"))
       if (const auto cosine = cosine_of_symbolic(g, n)) claim_cosine(r, *cosine);
   }

@@ -1,5 +1,5 @@
 // Functions of torch.nn.functional that the exporters write out, told by their shape: binary cross entropy of
-// probabilities and of logits, smooth L1, Huber, cosine similarity, addcmul, the affine grid.
+// probabilities and of logits, smooth L1, Huber, cosine similarity, addcmul, the affine grid, alpha dropout.
 #pragma once
 
 #include "estimator/recover/recovery.h"
