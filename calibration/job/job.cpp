@@ -47,6 +47,7 @@ void for_each_field(S& s, Field&& field, Choice&& choice) {
   choice("leak", s.leak, leak_names);
   choice("attention", s.attention, attention_names);
   field("accumulate", s.accumulate);
+  field("skipped-steps", s.skipped_steps);
   field("clip-grad", s.clip_grad);
   field("keep-grads", s.keep_grads);
   field("channels-last", s.channels_last);

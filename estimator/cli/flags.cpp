@@ -152,6 +152,12 @@ constexpr auto table = std::to_array<Flag>({
     {"outputs", "keep|drop", "Run",
      "keep: `out` stays referenced until the next forward (default in training); drop: freed after the loss (in inference)",
      on_question, [](Options& o, V v) { o.scenario.outputs = choice("outputs", v, outputs_names); }},
+    {"skipped-steps", "N", "Run", "First steps in which GradScaler finds overflows and the optimizer does not run (amp-fp16)",
+     on_estimate | on_inspect | on_verify,
+     [](Options& o, V v) {
+       o.scenario.skipped_steps = positive("skipped-steps", v);
+       if (o.scenario.skipped_steps > 100) throw usage_error("--skipped-steps: at most 100");
+     }},
     {"leak", "none|loss", "Run", "loss: the loop appends every loss, with its graph, to a list", on_question,
      [](Options& o, V v) { o.scenario.leak = choice("leak", v, leak_names); }},
     {"checkpoint", "none|blocks|PLAN.json|MODULES", "Run",

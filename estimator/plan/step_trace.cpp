@@ -33,7 +33,8 @@ shadow::DeviceFacts device_facts(const Scenario& s, const Profile* profile) {
 
 int steps_of(const Scenario& s) {
   if (s.steps > 0) return static_cast<int>(s.steps);
-  return s.sequences.empty() ? steady_steps : static_cast<int>(s.sequences.size());
+  const int steps = s.sequences.empty() ? steady_steps : static_cast<int>(s.sequences.size());
+  return steps + static_cast<int>(s.skipped_steps);
 }
 
 Scenario step_part(const Scenario& scenario) {

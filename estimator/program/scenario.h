@@ -65,6 +65,7 @@ struct Scenario {
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
   LossKind loss = LossKind::cross_entropy;
   std::int64_t accumulate = 1;
+  std::int64_t skipped_steps = 0;  ///< of amp-fp16: the first ones, in which GradScaler finds overflows
   bool clip_grad = false;
   bool keep_grads = false;
   ZeroGrad zero_grad = ZeroGrad::after_step;

@@ -35,6 +35,7 @@ std::vector<ScenarioText> scenario_text(const Scenario& s) {
   add("keep-grads", flag(s.keep_grads));
   add("zero-grad", pick(s.zero_grad, zero_grad_names));
   add("outputs", s.keeps_outputs() ? "keep" : "drop");
+  if (s.skipped_steps > 0) add("skipped-steps", std::to_string(s.skipped_steps));
   if (s.leak == Leak::loss) add("leak", "loss");
   add("checkpoint", s.checkpoint == CheckpointKind::plan     ? s.checkpoint_plan.source
                     : s.checkpoint == CheckpointKind::blocks ? "blocks"

@@ -357,7 +357,8 @@ void Session::train_step(int index, const Program& program) {
     m_.drop(flag);
   }
   if (scenario_.clip_grad) clip_gradients();
-  if (optimizer_) optimizer_->step(context);
+  // GradScaler.step: none after an overflow, which its first scales cause.
+  if (optimizer_ && !(scaler && index < scenario_.skipped_steps)) optimizer_->step(context);
   if (found_inf.valid()) {
     context.call("aten::_amp_update_scale_", {scale_, growth_tracker_, found_inf, 2.0, 0.5, std::int64_t{2000}});
     m_.drop(found_inf);
@@ -419,7 +420,8 @@ void run_session(Machine& machine, std::span<const Program* const> programs, con
   Session session(machine, programs, scenario);
   session.setup();
   for (int i = 0; i < steps; ++i) {
-    if (i > 0 && programs.size() == 1 && machine.repeat_step(i)) continue;
+    const bool as_before = i > scenario.skipped_steps;  // until then the optimizer has no state
+    if (as_before && programs.size() == 1 && machine.repeat_step(i)) continue;
     session.step(i, *programs[static_cast<std::size_t>(i) % programs.size()]);
   }
   diagnostics.insert(diagnostics.end(), session.diagnostics.begin(), session.diagnostics.end());

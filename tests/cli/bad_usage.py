@@ -45,6 +45,8 @@ def bad_usage():
     yield usage("--memory 0", [*model, "--memory", "0GiB"], "0GiB")
     yield usage("--torch without a number", [*model, "--torch", "new"], "new", "2.11")
     yield usage("--steps too many", [*model, "--steps", "100000"], "--steps", "10000")
+    yield usage("--skipped-steps without GradScaler", [*model, "--skipped-steps", "2"], "--skipped-steps", "amp-fp16")
+    yield usage("--skipped-steps of all steps", [*model, "--precision", "amp-fp16", "--skipped-steps", "2", "--steps", "2"], "--steps")
     yield usage("--seqs and --seq", [*model, "--seq", "8", "--seqs", "8,16"], "--seqs", "--seq")
     yield usage("--checkpoint unknown", [*model, "--checkpoint", "block"], "block", "blocks")
     yield usage("--alloc-conf unknown", [*model, "--alloc-conf", "expandable_segment:True"], "expandable_segment")

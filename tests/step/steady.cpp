@@ -69,5 +69,24 @@ TEST_CASE("steps 2, 3 and 4 repeat step 1") {
 
 TEST_CASE("a loop that keeps every loss has no steady state") { check("mlp.onnx", {.leak = Leak::loss}, 0); }
 
+TEST_CASE("GradScaler skips steps: the first that it does not skip makes the optimizer's state") {
+  Scenario scenario{.precision = Precision::amp_fp16, .skipped_steps = 2};
+  scenario.batch = 2;
+  const ShapedPrograms programs = shaped_programs(read_model(HEADROOM_ZOO "/mlp.onnx"), scenario);
+  const Program* const one[] = {programs.programs[0].get()};
+  shadow::Shadow machine(*aten::table_for("2.11").table, {});
+  Diagnostics ignored;
+  run_session(machine, one, scenario, 5, ignored);
+  const shadow::Trace trace = machine.take_trace();
+  std::array<std::size_t, 5> states{};
+  for (const shadow::TraceBlock& b : trace.blocks)
+    if (b.category == Category::optimizer_state && b.phase == Phase::optimizer)
+      ++states.at(static_cast<std::size_t>(b.step));
+  CHECK(states[0] == 0);
+  CHECK(states[1] == 0);
+  CHECK(states[2] > 2);
+  CHECK(states[3] == 0);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -60,6 +60,10 @@ Scenario scenario_of(const Options& o) {
     s.device = card;
   }
   if (const auto bytes = memory_of(o)) s.device.total_bytes = *bytes;
+  if (s.skipped_steps > 0 && (!s.training() || s.precision != Precision::amp_fp16))
+    throw usage_error("--skipped-steps: only GradScaler skips steps", "", "--precision amp-fp16, in training");
+  if (s.skipped_steps >= s.steps && s.steps > 0)
+    throw usage_error("--skipped-steps: of " + std::to_string(s.steps) + " steps, all", "", "--steps above it");
   return s;
 }
 
