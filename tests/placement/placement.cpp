@@ -17,14 +17,15 @@ struct Figures {
   friend auto operator<=>(const Figures&, const Figures&) = default;
 };
 
-/// Most that lives after the setup, each block rounded to 512.
-std::int64_t live_peak(const shadow::Trace& trace) {
+/// Most that lives after the setup, each block rounded to 512, without what no placement counts.
+std::int64_t live_peak(const shadow::Trace& trace, Bytes rerun_workspace) {
   using Kind = shadow::TraceEvent::Kind;
   std::int64_t live = 0, peak = 0;
   Phase phase = Phase::setup;
   for (const auto& e : trace.events) {
     if (e.kind == Kind::phase) phase = e.phase;
     if (e.kind != Kind::alloc && e.kind != Kind::free) continue;
+    if (is_rerun_workspace(trace, e.index, rerun_workspace)) continue;
     const std::int64_t bytes = trace.blocks[static_cast<std::size_t>(e.index)].bytes.rounded_up(512).count();
     live += e.kind == Kind::alloc ? bytes : -bytes;
     if (phase != Phase::setup) peak = std::max(peak, live);
@@ -46,7 +47,7 @@ struct Question {
     s.checkpoint = CheckpointKind::plan;
     for (const SegmentRange& r : segments)
       s.checkpoint_plan.segments.push_back({.begin = r.begin, .end = r.end, .save = r.save});
-    return live_peak(step_trace(programs, s).trace);
+    return live_peak(step_trace(programs, s).trace, device_facts(s, nullptr).cublaslt_workspace);
   }
 };
 

@@ -14,7 +14,7 @@
 namespace headroom {
 
 struct Placement {
-  std::int64_t peak = 0;  ///< bytes alive, each block rounded to the allocator's 512
+  std::int64_t peak = 0;  ///< bytes alive, each block rounded to the allocator's 512, without is_rerun_workspace()
   std::int64_t work = 0;  ///< recomputed, as call_cost.h has it
   std::vector<SegmentRange> segments;
 };

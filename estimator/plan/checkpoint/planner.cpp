@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t spread_calls = 5'000;    ///< of all placements of the front that are simulated and shown
+constexpr std::size_t spread_calls = 4'000;    ///< of all placements of the front that are simulated and shown
 constexpr int most_tries = 12;                 ///< for a budget
 constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
 

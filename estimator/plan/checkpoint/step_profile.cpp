@@ -31,7 +31,10 @@ struct Run {
   std::vector<std::vector<std::int32_t>> reads, writes, makes;
   std::vector<CallCost> costs;
 
+  Bytes rerun_workspace;
+
   std::int64_t bytes(std::int32_t block) const {
+    if (is_rerun_workspace(trace, block, rerun_workspace)) return 0;
     return trace.blocks[static_cast<std::size_t>(block)].bytes.rounded_up(smallest_block).count();
   }
   std::int32_t first_block() const { return static_cast<std::int32_t>(begins.front().at.blocks); }
@@ -42,8 +45,10 @@ Run run(const ShapedPrograms& programs, const Scenario& scenario) {
   const Program& program = *programs.order.front();
   const aten::ChosenTable table = aten::table_for(scenario.torch_version);
   const auto profile = profile_of(scenario);
-  shadow::Shadow machine(*table.table, device_facts(scenario, profile.get()));
+  const shadow::DeviceFacts facts = device_facts(scenario, profile.get());
+  shadow::Shadow machine(*table.table, facts);
   Run r;
+  r.rerun_workspace = facts.cublaslt_workspace;
   StepWatch watch(machine, scenario, program, profiled_steps - 1, r.log);
   Diagnostics ignored;
   run_session(watch, programs.order, scenario, profiled_steps, ignored);
@@ -299,6 +304,12 @@ class Taking {
 };
 
 }  // namespace
+
+bool is_rerun_workspace(const shadow::Trace& trace, std::int32_t block, Bytes workspace) {
+  const shadow::TraceBlock& b = trace.blocks[static_cast<std::size_t>(block)];
+  return b.category == Category::workspaces && b.phase == Phase::backward && b.bytes == workspace && b.op >= 0 &&
+         trace.texts[static_cast<std::size_t>(b.op)] == "aten::addmm";
+}
 
 StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
                          std::vector<std::vector<std::string>> keeps) {

@@ -14,6 +14,7 @@
 #include "estimator/plan/checkpoint/kept_operators.h"
 #include "estimator/plan/shaped_programs.h"
 #include "estimator/program/scenario.h"
+#include "estimator/shadow/trace.h"
 
 namespace headroom {
 
@@ -68,6 +69,10 @@ struct StepProfile {
   std::vector<std::vector<std::string>>
       keeps;  ///< operators whose results a selective segment may keep: at most 8 lists
 };
+
+/// cuBLASLt's workspace of backward's thread, which the first product with a bias that runs again asks for and which
+/// stays: part of no profile and no placement's peak. `workspace`: its bytes.
+bool is_rerun_workspace(const shadow::Trace& trace, std::int32_t block, Bytes workspace);
 
 /// Throws Error(not_modelled) when the step cannot be taken apart.
 StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
