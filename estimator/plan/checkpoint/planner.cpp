@@ -79,6 +79,7 @@ class Planner {
   struct Figures {
     Bytes allocated, reserved, device;
     std::optional<bool> fits;
+    bool frees_cache = false;
     Bytes spare;
   };
   struct Rule {
@@ -88,7 +89,7 @@ class Planner {
   using Key = std::vector<std::tuple<std::size_t, std::size_t, std::vector<std::string>>>;
 
   static Figures figures_of(const Estimate& e) {
-    return {e.peak_allocated, e.peak_reserved, e.peak_device, e.fits, e.spare};
+    return {e.peak_allocated, e.peak_reserved, e.peak_device, e.fits, e.frees_cache, e.spare};
   }
   static Key key_of(const std::vector<SegmentRange>& segments) {
     Key key;
@@ -155,6 +156,7 @@ class Planner {
     p.work = recomputed_work(profile_, segments);
     p.recomputed = static_cast<double>(p.work) / static_cast<double>(total_work());
     p.fits = f.fits;
+    p.frees_cache = f.frees_cache;
     p.spare = f.spare;
     return p;
   }

@@ -29,6 +29,7 @@ struct SimulatedPlacement {
   double recomputed = 0;  ///< share of the work of forward and backward
   std::int64_t work = 0;
   std::optional<bool> fits;
+  bool frees_cache = false;  ///< fits because the allocator frees what it had cached
   Bytes spare;
 };
 
