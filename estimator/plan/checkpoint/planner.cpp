@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t spread_calls = 4'000;    ///< of all placements of the front that are simulated and shown
 constexpr int most_tries = 12;                 ///< for a budget
 constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
+constexpr std::size_t many_calls = 500;        ///< beyond them one placement fewer: a simulation takes long
 
 class Planner {
  public:
@@ -242,7 +243,7 @@ class Planner {
   /// Some of the front, evenly over the peaks.
   std::vector<const Placement*> spread_of(const std::vector<Placement>& all) const {
     std::vector<const Placement*> shown;
-    const auto count = std::clamp<std::size_t>(spread_calls / std::max<std::size_t>(profile_.calls, 1), 4, 10);
+    const auto count = std::clamp<std::size_t>(spread_calls / std::max<std::size_t>(profile_.calls, 1), 3, 10);
     const std::int64_t low = all.back().peak, high = all.front().peak;
     for (std::size_t k = 0; k < count; ++k) {
       const std::int64_t wanted =
@@ -259,9 +260,10 @@ class Planner {
   std::vector<const Placement*> bounded_of(const std::vector<Placement>& all) const {
     std::vector<const Placement*> out;
     if (!question_.most_recomputed) return out;
+    const std::size_t most = bounded_placements - (profile_.calls > many_calls ? 1 : 0);
     std::size_t at = 0;
     while (at + 1 < all.size() && static_cast<double>(all[at + 1].work) <= most_work()) ++at;
-    for (std::size_t k = at + 1; k-- > 0 && out.size() < bounded_placements;) out.push_back(&all[k]);
+    for (std::size_t k = at + 1; k-- > 0 && out.size() < most;) out.push_back(&all[k]);
     return out;
   }
 
