@@ -80,6 +80,12 @@ std::string torch_op(const std::string& name) {
   return "torch.ops.aten." + of_aten + (of_aten.find('.') == std::string::npos ? ".default" : "");
 }
 
+std::string kept_lines(const std::vector<std::string>& save) {
+  std::string out;
+  for (const std::string& op : save) out += "    " + torch_op(op) + ",\n";
+  return out;
+}
+
 /// A segment of each module, selective ones with the list that they keep.
 std::string modules_code(const std::map<std::vector<std::string>, std::vector<std::string>>& modules_by_save) {
   const bool selective = !modules_by_save.rbegin()->first.empty();
@@ -103,11 +109,7 @@ std::string modules_code(const std::map<std::vector<std::string>, std::vector<st
       selective ? "**options, " : "");
   for (const auto& [save, modules] : modules_by_save) {
     out += "checkpoint_modules(model, " + list_of(modules);
-    if (!save.empty()) {
-      out += ", keep=[\n";
-      for (const std::string& op : save) out += "    " + torch_op(op) + ",\n";
-      out += "]";
-    }
+    if (!save.empty()) out += ", keep=[\n" + kept_lines(save) + "]";
     out += ")\n";
   }
   return out;
@@ -118,21 +120,30 @@ std::string modules_code(const std::map<std::vector<std::string>, std::vector<st
 std::string checkpoint_code(const SimulatedPlacement& p) {
   std::map<std::vector<std::string>, std::vector<std::string>> alone;  // by what they keep
   std::vector<std::vector<std::string>> runs;
-  std::string stretches;
+  std::map<std::vector<std::string>, std::string> keeping;  // what stretches keep, by name
+  std::string definitions, stretches;
   for (const NamedSegment& s : p.segments) {
     if (s.modules.size() == 1) {
       alone[s.range.save].push_back(s.modules[0]);
-    } else if (!s.modules.empty() && one_list(s.modules)) {
+    } else if (s.range.save.empty() && !s.modules.empty() && one_list(s.modules)) {
       runs.push_back(s.modules);
     } else {
       stretches += fmt::format("# In the forward of {}: from {} to {}", s.in.empty() ? "the model" : printable(s.in),
                                printable(s.first), printable(s.last));
       if (!s.modules.empty()) stretches += " (" + joined(s.modules) + ")";
-      stretches += fmt::format(", as\n#     {} = checkpoint(segment, {}, use_reentrant=False)\n", joined(s.outputs),
-                               joined(s.inputs));
+      std::string keep;
+      if (!s.range.save.empty()) {
+        const auto [named, fresh] = keeping.try_emplace(s.range.save, fmt::format("keeping_{}", keeping.size() + 1));
+        keep = ", context_fn=" + named->second;
+        if (fresh)
+          definitions += fmt::format("{} = partial(create_selective_checkpoint_contexts, [\n{}])\n", named->second,
+                                     kept_lines(s.range.save));
+      }
+      stretches += fmt::format(", as\n#     {} = checkpoint(segment, {}, use_reentrant=False{})\n", joined(s.outputs),
+                               joined(s.inputs), keep);
     }
   }
-  const bool selective = !alone.empty() && !alone.rbegin()->first.empty();
+  const bool selective = std::ranges::any_of(p.segments, [](const NamedSegment& s) { return !s.range.save.empty(); });
   std::string out = selective ? "from functools import partial\n\nimport torch\n"
                                 "from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts\n"
                               : "from torch.utils.checkpoint import checkpoint\n";
@@ -153,6 +164,7 @@ std::string checkpoint_code(const SimulatedPlacement& p) {
         "        module.forward = lambda x, *args, **kwargs: x\n\n\n";
     for (const auto& r : runs) out += "checkpoint_run(model, " + list_of(r) + ")\n";
   }
+  if (!definitions.empty()) out += "\n\n" + definitions;
   if (!stretches.empty()) out += "\n" + stretches;
   return out;
 }

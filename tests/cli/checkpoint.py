@@ -4,6 +4,7 @@ rule; what it is asked wrongly, it says."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,12 @@ MODELS = {
 
 with tempfile.TemporaryDirectory() as folder:
     plan = pathlib.Path(folder) / "plan.json"
+    cuts = asked("gpt2", "--batch", "8", "--seq", "512", "--loss", "causal-lm", "--max-recompute", "8%", "--by", "cuts")[1]
+    keeping = [s for s in cuts["chosen"]["segments"] if "save" in s and "module" not in s]
+    named = re.findall(r"context_fn=(keeping_\d+)", cuts["code"])
+    check("stretches that keep results say so in the code", keeping and len(named) == len(keeping), keeping, named)
+    check("what they keep is defined", all(f"{name} = partial(" in cuts["code"] for name in named), named)
+    compile(cuts["code"], "the code of stretches", "exec")
     for model, flags in MODELS.items():
         code, answer = asked(model, *flags, "--max-recompute", "15%", "--plan", plan)
         chosen = answer["chosen"]

@@ -53,13 +53,9 @@ def attention(batch, heads, length, width, dtype, causal):
                 4 * batch * heads * length * length * width, 2.5)
 
 
-def moved(make, bytes_moved):
-    """Rates of forward and of backward, which is taken to move twice as much."""
-    return both(make, bytes_moved)
-
-
 def movers(dtype):
-    """Calls that only move: name, what makes the result and its leaves, bytes of the tensors that forward reads and writes."""
+    """Calls that only move: name, what makes the result and its leaves, bytes that forward reads and writes;
+    backward is taken to move twice as much."""
     def tensor(*shape):
         return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=True)
 
@@ -106,7 +102,7 @@ def main():
             for causal in (False, True):
                 found["attention"].append({"dtype": name, "shape": [batch, heads, length, width], "causal": causal, "rates": attention(batch, heads, length, width, dtype, causal)})
         for call, make, amount in movers(dtype):
-            found["bytes"].append({"dtype": name, "call": call, "shape": list(make()[1][0].shape), "rates": moved(make, amount)})
+            found["bytes"].append({"dtype": name, "call": call, "shape": list(make()[1][0].shape), "rates": both(make, amount)})
     tiny = torch.randn(64, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
