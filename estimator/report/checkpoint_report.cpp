@@ -240,8 +240,7 @@ std::string checkpoint_table(const CheckpointAnswer& a, const TableStyle& style)
       fmt::format("{}: {} allocated, {:.1f} % recomputed, {}", c.name == "planned" ? "chosen" : c.name,
                   human(c.allocated), c.recomputed * 100, segments_text(c));
   if (c.fits && *c.fits)
-    sentence += c.frees_cache ? ", nothing to spare: some of the cache is freed to make room"
-                              : ", " + human(c.spare) + " to spare";
+    sentence += c.frees_cache ? ", nothing to spare: cache is freed" : ", " + human(c.spare) + " to spare";
   out += "\n" + text.good(sentence) + "\n";
   if (c.segments.empty()) return out;
   out += "\n" + checkpoint_code(c);
