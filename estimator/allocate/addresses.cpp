@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "estimator/allocate/allocator.h"
 
@@ -8,23 +11,66 @@ namespace {
 
 constexpr std::int64_t chunk = 32 * MiB;
 
+/// The space that the driver maps when its context is made, and what of it is free: two ends at once, the rest when
+/// the context grows with cuDNN's kernels.
+constexpr std::int64_t context_space = 512 * MiB;
+constexpr std::int64_t low_end = 414 * MiB, low_end_size = 2 * MiB;
+constexpr std::int64_t high_end = 488 * MiB, high_end_size = 24 * MiB;
+
+/// Free ranges; the lowest one that is large enough.
+class Holes {
+ public:
+  void add(Address address, std::int64_t size) {
+    by_address_.emplace(address, size);
+    by_units_[units(size)].insert(address);
+  }
+  void remove(Address address) {
+    const auto at = by_address_.find(address);
+    by_units_[units(at->second)].erase(address);
+    by_address_.erase(at);
+  }
+  const std::map<Address, std::int64_t>& by_address() const { return by_address_; }
+
+  /// By address; the end when none is large enough.
+  std::map<Address, std::int64_t>::const_iterator lowest_for(std::int64_t size) const {
+    auto lowest = by_address_.end();
+    for (std::size_t u = units(size); u < by_units_.size(); ++u)
+      for (const Address address : by_units_[u]) {
+        if (lowest != by_address_.end() && lowest->first < address) break;
+        const auto hole = by_address_.find(address);
+        if (hole->second < size) continue;
+        lowest = hole;
+        break;
+      }
+    return lowest;
+  }
+
+ private:
+  static constexpr std::int64_t unit = 2 * MiB;
+  static std::size_t units(std::int64_t size) { return static_cast<std::size_t>(std::min(size, chunk) / unit); }
+
+  std::map<Address, std::int64_t> by_address_;
+  std::array<std::set<Address>, chunk / unit + 1> by_units_;  ///< the last: of a chunk's size and more
+};
+
 class DriverAddresses final : public AddressModel {
  public:
-  explicit DriverAddresses(Address top) : lowest_(top / chunk * chunk) {}
+  explicit DriverAddresses(Address top)
+      : context_(top / chunk * chunk - static_cast<Address>(context_space)), lowest_(context_) {
+    holes_.add(context_ + static_cast<Address>(low_end), low_end_size);
+    holes_.add(context_ + static_cast<Address>(high_end), high_end_size);
+  }
 
   Address place_segment(std::int64_t size) override {
-    if (size < chunk) {
-      // Tightest hole, the newest of equals: holes lie in chunks that were made downwards, so the lowest address.
-      if (auto hole = by_size_.lower_bound({size, 0}); hole != by_size_.end()) {
-        const auto [hole_size, address] = *hole;
-        remove_hole(address, hole_size);
-        if (hole_size > size) add_hole(address + static_cast<Address>(size), hole_size - size);
-        return address;
-      }
+    if (const auto hole = holes_.lowest_for(size); hole != holes_.by_address().end()) {
+      const auto [address, hole_size] = *hole;
+      holes_.remove(address);
+      if (hole_size > size) holes_.add(address + static_cast<Address>(size), hole_size - size);
+      return address;
     }
     const std::int64_t whole = Bytes(size).rounded_up(chunk).count();
     const Address address = below(whole);
-    if (whole > size) add_hole(address + static_cast<Address>(size), whole - size);
+    if (whole > size) holes_.add(address + static_cast<Address>(size), whole - size);
     return address;
   }
 
@@ -32,26 +78,27 @@ class DriverAddresses final : public AddressModel {
     // What lies free side by side is one hole again; whole chunks go back to the driver and leave the map.
     Address begin = address;
     Address end = address + static_cast<Address>(size);
-    if (auto next = by_address_.find(end); next != by_address_.end()) {
+    const auto& holes = holes_.by_address();
+    if (const auto next = holes.find(end); next != holes.end()) {
       end += static_cast<Address>(next->second);
-      remove_hole(next->first, next->second);
+      holes_.remove(next->first);
     }
-    if (auto prev = by_address_.lower_bound(begin); prev != by_address_.begin()) {
+    if (auto prev = holes.lower_bound(begin); prev != holes.begin()) {
       --prev;
       if (prev->first + static_cast<Address>(prev->second) == begin) {
         begin = prev->first;
-        remove_hole(prev->first, prev->second);
+        holes_.remove(begin);
       }
     }
     constexpr Address unit = static_cast<Address>(chunk);
     const Address first_chunk = (begin + unit - 1) / unit * unit;
     const Address last_chunk = end / unit * unit;
-    if (first_chunk >= last_chunk) {
-      add_hole(begin, static_cast<std::int64_t>(end - begin));
+    if (first_chunk >= last_chunk || begin >= context_) {
+      holes_.add(begin, static_cast<std::int64_t>(end - begin));
       return;
     }
-    if (begin < first_chunk) add_hole(begin, static_cast<std::int64_t>(first_chunk - begin));
-    if (last_chunk < end) add_hole(last_chunk, static_cast<std::int64_t>(end - last_chunk));
+    if (begin < first_chunk) holes_.add(begin, static_cast<std::int64_t>(first_chunk - begin));
+    if (last_chunk < end) holes_.add(last_chunk, static_cast<std::int64_t>(end - last_chunk));
     give_back(first_chunk, static_cast<std::int64_t>(last_chunk - first_chunk));
   }
 
@@ -59,6 +106,17 @@ class DriverAddresses final : public AddressModel {
     const Address address = next_reservation_;
     next_reservation_ += static_cast<Address>(Bytes(size).rounded_up(chunk).count());
     return address;
+  }
+
+  void cudnn_loaded() override {
+    if (std::exchange(grown_, true)) return;
+    std::int64_t free = low_end;
+    const auto& holes = holes_.by_address();
+    if (const auto next = holes.find(context_ + static_cast<Address>(free)); next != holes.end()) {
+      free += next->second;
+      holes_.remove(next->first);
+    }
+    holes_.add(context_, free);
   }
 
  private:
@@ -95,20 +153,12 @@ class DriverAddresses final : public AddressModel {
     }
   }
 
-  void add_hole(Address address, std::int64_t size) {
-    by_address_.emplace(address, size);
-    by_size_.emplace(size, address);
-  }
-  void remove_hole(Address address, std::int64_t size) {
-    by_address_.erase(address);
-    by_size_.erase({size, address});
-  }
-
-  Address lowest_;                                      // of all chunks so far
-  Address next_reservation_ = Address{1} << 40;         // far below them
-  std::map<Address, std::int64_t> by_address_;          // holes in chunks that are in use
-  std::set<std::pair<std::int64_t, Address>> by_size_;  // the same
-  std::map<Address, std::int64_t> free_chunks_;         // whole chunks above lowest_ that went back
+  Address context_;                              // begin of its space
+  bool grown_ = false;                           // whether cuDNN's kernels are loaded
+  Address lowest_;                               // of all chunks so far
+  Address next_reservation_ = Address{1} << 40;  // far below them
+  Holes holes_;                                  // in chunks that are in use
+  std::map<Address, std::int64_t> free_chunks_;  // whole chunks above lowest_ that went back
 };
 
 }  // namespace

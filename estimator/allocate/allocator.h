@@ -47,10 +47,13 @@ class AddressModel {
   virtual void remove_segment(Address address, std::int64_t size) = 0;
   /// Address of a new reservation of address space for an expandable segment.
   virtual Address place_reservation(std::int64_t size) = 0;
+  /// cuDNN's kernels are on the device from here on.
+  virtual void cudnn_loaded() {}
 };
 
-/// Measured on driver 580 (truth/probes/whole_runs): chunks of 32 MiB downwards, smaller segments fill the rest of a
-/// chunk, tightest first.
+/// Measured on driver 580 (H200: cudaMalloc by hand, and nine runs with their addresses): chunks of 32 MiB downwards; a
+/// segment fills the rest of a chunk where it can, of the newest one, which is the lowest. The context's own space
+/// above them is free for segments too once cuDNN's kernels have made the driver use it.
 /// `top`: no address is at or above it.
 std::unique_ptr<AddressModel> driver_addresses(Address top = Address{1} << 47);
 
@@ -71,6 +74,8 @@ class Allocator {
   virtual void complete(BlockId block) = 0;
   /// torch.cuda.synchronize() and the next poll: completes all that wait.
   virtual void synchronize() = 0;
+  /// cuDNN's first convolution runs: what the driver then loads changes where new segments lie.
+  virtual void cudnn_loaded() {}
   /// torch.cuda.empty_cache().
   virtual void empty_cache() = 0;
   /// The CUDA graphs or MemPool that used a private pool are gone: its memory may go back when the cache is emptied.

@@ -25,6 +25,7 @@ class CachingAllocator final : public Allocator {
   void record_stream(BlockId block, Stream stream) override;
   void complete(BlockId block) override;
   void synchronize() override;
+  void cudnn_loaded() override { addresses_->cudnn_loaded(); }
   void empty_cache() override;
   void retire_pool(PoolId pool) override;
   void set_memory_fraction(double fraction) override;

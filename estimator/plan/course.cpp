@@ -45,7 +45,7 @@ Course course_of(const Stages& stages, std::size_t columns) {
     const std::size_t column = i < from ? 0 : (i - from) * columns / (to - from);
     if (e.kind == TraceEvent::Kind::phase) {
       if (i >= from) out.phases.push_back({e.phase, column});
-    } else {
+    } else if (e.of_block()) {
       const auto b = static_cast<std::size_t>(e.index);
       const Bytes bytes = trace.blocks[b].bytes;
       if (e.kind != TraceEvent::Kind::alloc) held(category[b]) -= bytes;

@@ -37,6 +37,9 @@ bool Playback::serve(const TraceEvent& e, Bytes bytes) {
       allocator_.reset_peaks();
       timeline_.phases.push_back({.phase = e.phase, .step = e.index});
       break;
+    case TraceEvent::Kind::cudnn:
+      allocator_.cudnn_loaded();
+      break;
     case TraceEvent::Kind::becomes:
       break;
   }

@@ -20,7 +20,7 @@ Timeline run_timeline(const shadow::Trace& trace, Allocator& allocator, Recordin
   allocator.set_trace(recording ? &recording->trace : nullptr);
   for (const TraceEvent& e : trace.events) {
     const auto index = static_cast<std::size_t>(e.index);
-    const bool of_block = e.kind != TraceEvent::Kind::phase;
+    const bool of_block = e.of_block();
     if (recording && of_block && e.kind != TraceEvent::Kind::becomes)
       recording->trace.context = recording->contexts[index];
     if (playback.serve(e, of_block ? trace.blocks[index].bytes : Bytes())) continue;
@@ -38,7 +38,7 @@ std::vector<LiveBlock> live_blocks(const shadow::Trace& trace, std::size_t at) {
     const auto block = static_cast<std::size_t>(e.index);
     if (e.kind == TraceEvent::Kind::free)
       state[block] = dead;
-    else if (e.kind != TraceEvent::Kind::phase)
+    else if (e.of_block())
       state[block] = static_cast<std::uint8_t>(e.category);
   }
   std::vector<LiveBlock> live;

@@ -38,8 +38,7 @@ TimelineBeside::Stretch TimelineBeside::stretch_from(const shadow::Trace& trace,
   Stretch s{.events = {trace.events.begin() + static_cast<std::ptrdiff_t>(event), trace.events.end()}, .sizes = {}};
   s.sizes.reserve(s.events.size());
   for (const shadow::TraceEvent& e : s.events)
-    s.sizes.push_back(
-        e.kind == shadow::TraceEvent::Kind::phase ? Bytes() : trace.blocks[static_cast<std::size_t>(e.index)].bytes);
+    s.sizes.push_back(e.of_block() ? trace.blocks[static_cast<std::size_t>(e.index)].bytes : Bytes());
   return s;
 }
 

@@ -76,6 +76,11 @@ void Recorder::begin(Phase phase, int step) {
   trace_.events.push_back({.kind = TraceEvent::Kind::phase, .category = {}, .phase = phase, .index = step});
 }
 
+void Recorder::uses_cudnn() {
+  if (std::exchange(cudnn_, true)) return;
+  trace_.events.push_back({.kind = TraceEvent::Kind::cudnn, .phase = phase_});
+}
+
 std::int32_t Recorder::text(std::string_view t) {
   std::int32_t& recent = recent_texts_[reinterpret_cast<std::uintptr_t>(t.data()) / 8 % recent_texts_.size()];
   const auto at = static_cast<std::size_t>(recent);

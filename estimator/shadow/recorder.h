@@ -32,6 +32,8 @@ class Recorder {
   void unsaved(Storage& s);
   void name(const Storage& s, std::int32_t text);
   void begin(Phase phase, int step);
+  /// A convolution of cuDNN runs.
+  void uses_cudnn();
 
   std::int32_t text(std::string_view t);
   /// Blocks that were made and not freed.
@@ -85,6 +87,7 @@ class Recorder {
   Phase phase_ = Phase::setup;
   int step_ = 0;
   std::size_t live_blocks_ = 0;
+  bool cudnn_ = false;  ///< is loaded
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
@@ -107,7 +110,7 @@ std::int32_t Recorder::repeat(Mark begin, Mark end, int step, F&& older) {
     TraceEvent e = trace_.events[i];
     if (e.kind == TraceEvent::Kind::phase)
       e.index = step;
-    else
+    else if (e.of_block())
       e.index = e.index >= first_old ? e.index - first_old + first : older(e.index);
     trace_.events.push_back(e);
   }

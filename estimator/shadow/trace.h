@@ -30,11 +30,13 @@ struct TraceEvent {
     free,
     becomes,  ///< the block's category is now `category` (saved for backward, released, a gradient)
     phase,    ///< statistics of a new phase begin; `phase` and `index` (the step) say which
+    cudnn,    ///< its first convolution: its kernels are loaded
   };
+  bool of_block() const { return kind < Kind::phase; }
   Kind kind = Kind::alloc;
   Category category = Category::forward_temporaries;
   Phase phase = Phase::setup;
-  std::int32_t index = 0;  ///< block; for `phase`: the step
+  std::int32_t index = 0;  ///< block; for `phase`: the step; for `cudnn`: none
 };
 
 struct Trace {

@@ -284,8 +284,26 @@ TEST_CASE("new segments lie where the driver puts them: chunks of 32 MiB downwar
   CHECK(second == first + 40 * MiB);
   CHECK(third == first - 32 * MiB);
   CHECK(fourth == second + 20 * MiB);
+  const Address fifth = addresses->place_segment(28 * MiB);
+  CHECK(addresses->place_segment(2 * MiB) == fifth + 28 * MiB);  // the newest chunk's rest, not the tightest
   addresses->remove_segment(third, 32 * MiB);
   CHECK(addresses->place_segment(32 * MiB) == third);
+}
+
+TEST_CASE("the context's space is there for segments once cuDNN's kernels are loaded") {
+  const auto addresses = driver_addresses();
+  const Address small = addresses->place_segment(2 * MiB);
+  const Address large = addresses->place_segment(20 * MiB);
+  const Address below = addresses->place_segment(20 * MiB);
+  CHECK(large > small);
+  CHECK(below < small);
+  addresses->cudnn_loaded();
+  const Address inside = addresses->place_segment(44 * MiB);
+  CHECK(inside > below);
+  CHECK(inside < small);
+  CHECK(addresses->place_segment(100 * MiB) == inside + 44 * MiB);
+  CHECK(addresses->place_segment(400 * MiB) < below);
+  CHECK(addresses->place_segment(12 * MiB) == below - 16 * MiB);  // of the newest chunk, which is the lowest
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ std::string trace_text(const shadow::Trace& t, const Program& p) {
       out += fmt::format("phase {} {}\n", name_of(e.phase), e.index);
       continue;
     }
+    if (e.kind == Kind::cudnn) {
+      out += "  cuDNN is loaded\n";
+      continue;
+    }
     const auto& b = t.blocks[static_cast<std::size_t>(e.index)];
     if (e.kind == Kind::becomes) {
       out += fmt::format("  = {:<8} {}\n", e.index, name_of(e.category));

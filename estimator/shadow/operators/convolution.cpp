@@ -138,6 +138,7 @@ Outputs convolution(Shadow& m, Args a) {
     out = empty_spatial(m, sizes, input->dtype, format);
     if (out->count() == 0) return {dims == 1 ? as_linear(m, out) : out};
     const Tensor filter = in_format_of(m, weight, format);
+    m.recorder().uses_cudnn();
     Workspaces(input, weight, sizes, format, p).use(m, ConvCall::forward);
   }
   return {dims == 1 ? as_linear(m, out) : out};  // the bias is added in place
