@@ -70,7 +70,11 @@ void Inference::shape_node(const Node& node, std::vector<ShapedNode>& nodes) {
 /// What comes from a bound is a bound, but for scalars; nothing stays without a shape; memory stays bounded.
 void Inference::check_outputs(const NodeShaper& op) {
   bool bounded = false;
-  for (const ValueId input : op.node().inputs) bounded = bounded || (input.valid() && graph_.at(input).upper_bound);
+  const bool keeps_shape = op.node().op_type.starts_with("Scatter");  // of what is written into
+  for (const ValueId input : op.node().inputs) {
+    bounded = bounded || (input.valid() && graph_.at(input).upper_bound);
+    if (keeps_shape) break;
+  }
   for (std::size_t i = 0; i < op.output_count(); ++i) {
     const ValueId output = op.node().outputs[i];
     if (!output.valid() || graph_.same_as[output.at()] != output) continue;

@@ -65,6 +65,11 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
       if (std::find(c.data_.begin(), c.data_.end(), v) == c.data_.end()) c.data_.push_back(v);
     }
 
+  // A weight that has to be turned first is read before what it is multiplied with.
+  if (group.fx.target.starts_with("aten.linear"))
+    if (const NodeIndex product = c.find({"MatMul", "Gemm"}); product != no_node)
+      std::ranges::stable_partition(c.data_, [&](ValueId v) { return v == g.input(product, 0); });
+
   std::vector<std::string_view> references;
   for (const FxArg& a : group.fx.args) collect_references(a, references);
   for (const FxKeyword& k : group.fx.kwargs) collect_references(k.value, references);

@@ -34,6 +34,7 @@ bool is_anonymous(std::string_view name) {
 
 bool is_buffer_name(std::string_view name) {
   constexpr auto exact = std::to_array<std::string_view>({"running_mean",
+                                                          "final_logits_bias",
                                                           "running_var",
                                                           "num_batches_tracked",
                                                           "inv_freq",

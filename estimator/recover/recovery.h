@@ -84,6 +84,7 @@ class Recovery {
   /// `op`: "contiguous" or "detach".
   void restore_call(ValueId after, std::string_view op, std::string name);
   bool restores_dropouts_in_layers() const;
+  bool restores(ValueId v) const { return restored_.contains(graph.resolve(v)); }
   /// When `reader` is lowered, `v` is what `make` returns.
   void override_operand(NodeIndex reader, ValueId v, std::function<SlotId()> make) {
     overrides_[{reader, graph.resolve(v)}] = std::move(make);

@@ -17,6 +17,7 @@ namespace {
 constexpr std::array dropped_modules = {"attention.output.dense",
                                         "output.dense",
                                         "embeddings.LayerNorm",
+                                        "layernorm_embedding",
                                         "ffn.lin2",
                                         "attn.c_proj",
                                         "mlp.c_proj",
@@ -159,8 +160,9 @@ std::vector<ValueId> before_index_gaps(const Recovery& r) {
   return gaps;
 }
 
-/// Where a transformer of an unknown family may have dropouts: on residual branches (a mask), on attention's
-/// probabilities and on what a layer's second linear reads (a mask and the result, which is saved instead).
+/// Where a transformer of an unknown family may have dropouts besides those restored: on residual branches and on the
+/// sum of embeddings (a mask), on attention's probabilities and on what a layer's second linear reads (a mask and the
+/// result, which is saved instead).
 void say_unknown(Recovery& r) {
   const GraphView& g = r.graph;
   bool folded = false, normalised = false;
@@ -169,24 +171,24 @@ void say_unknown(Recovery& r) {
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto n = static_cast<NodeIndex>(i);
     const ValueId v = g.output(n);
-    if (!v.valid() || !g.value(v).is_tensor() || !is_float(g.value(v).dtype)) continue;
-    const auto residual = [&] {
-      return g.is(n, "Add") && g.dims(v).size() == 3 && g.dims(g.input(n, 0)) == g.dims(v) &&
-             g.dims(g.input(n, 1)) == g.dims(v);
+    if (!v.valid() || r.is_host(v) || !g.value(v).is_tensor() || !is_float(g.value(v).dtype)) continue;
+    const auto is_sum_of_branches = [&] {
+      return g.is(n, "Add") && g.dims(v).size() == 3 && !g.is_stored(g.input(n, 0)) && !g.is_stored(g.input(n, 1)) &&
+             !g.is(g.producer(g.input(n, 0)), "MatMul") && !g.is(g.producer(g.input(n, 1)), "MatMul");
     };
     normalised = normalised || g.is(n, "LayerNormalization");
     ValueId dropped;
-    if (g.is(n, "MatMul") && g.is_weight(g.input(n, 1), 2)) {
+    if ((g.is(n, "MatMul") || g.is(n, "Gemm")) && g.is_weight(g.input(n, 1), 2)) {
       folded = folded || g.name(g.input(n, 1)).starts_with("onnx::MatMul");
       const std::string_view op = g.producer_op(g.input(n, 0));
       if (op == "Mul" || op == "Relu") dropped = g.input(n, 0);
     } else if (g.is(n, "Softmax") && r.is_free(n)) {
       dropped = v;
-    } else if (residual()) {
+    } else if (is_sum_of_branches()) {
       masks += Bytes(g.value(v).count());
       ++places;
     }
-    if (!dropped.valid()) continue;
+    if (!dropped.valid() || r.restores(dropped)) continue;
     masks += Bytes(g.value(dropped).count());
     results += bytes_of(DType::f32, g.value(dropped).count());
     ++places;
@@ -196,6 +198,18 @@ void say_unknown(Recovery& r) {
                "an inference export holds no dropout; modules of these names are not known, " + std::to_string(places) +
                    " places may have one: export in training mode to have them counted",
                masks + results);
+}
+
+/// Vision transformer, Swin transformer, MaxViT.
+bool is_torchvision_transformer(std::string_view path) {
+  return path.find("encoder_layer_") != std::string_view::npos ||
+         path.find("layers.window_attention") != std::string_view::npos ||
+         (path.starts_with("features.") && path.ends_with(".attn"));
+}
+
+/// The probabilities are multiplied with values.
+bool weighs(const GraphView& g, NodeIndex softmax) {
+  return std::ranges::any_of(g.readers(g.output(softmax)), [&](NodeIndex n) { return g.is(n, "MatMul"); });
 }
 
 }  // namespace
@@ -236,9 +250,8 @@ void plan_dropouts_by_name(Recovery& r) {
   const std::vector<ValueId> gaps = before_index_gaps(r);
   const auto bytes_at = [&](ValueId v) { return bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count()); };
   Bytes bound;
-  // In a Sequential only a dropout or an identity leaves no node; attention over image patches drops nothing by
-  // default.
-  const bool drops_at_gaps = !vision || r.mode.conv_net;
+  // In a Sequential only a dropout or an identity leaves no node; torchvision's transformers drop nothing by default.
+  const bool drops_at_gaps = !vision || r.mode.conv_net || !std::ranges::any_of(paths, is_torchvision_transformer);
   for (const ValueId v : gaps) bound += bytes_at(v);
   if (!gaps.empty() && !drops_at_gaps)
     r.diagnose("dropout-unknown", Severity::warning,
@@ -264,9 +277,13 @@ void plan_dropouts_by_name(Recovery& r) {
     if (gaps.empty() && !vision && !no_dropout) say_unknown(r);
     return;
   }
-  for (std::size_t i = 0; i < g.size() && !places.empty(); ++i) {
+  // Layers that drop out elsewhere drop out what attention weighs with.
+  const bool known = !places.empty();
+  const bool in_layers = known || (drops_at_gaps && !gaps.empty());
+  for (std::size_t i = 0; i < g.size() && in_layers; ++i) {
     const auto n = static_cast<NodeIndex>(i);
-    if (g.is(n, "Softmax") && r.is_free(n)) places.push_back({n, r.origins.module(n)});
+    if (!g.is(n, "Softmax") || !r.is_free(n)) continue;
+    if (known || weighs(g, n)) places.push_back({n, r.origins.module(n)});
   }
   for (const LastOfScope& p : places) {
     r.restore_dropout(g.output(p.node), {}, 1);
@@ -276,6 +293,7 @@ void plan_dropouts_by_name(Recovery& r) {
              "an inference export holds no dropout; " + std::to_string(places.size() + elsewhere) +
                  " are restored where modules of these names, layers of torch.nn or gaps in a Sequential have them",
              bound);
+  if (!known && !no_dropout) say_unknown(r);
 }
 
 }  // namespace headroom::recovery

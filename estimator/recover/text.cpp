@@ -45,6 +45,23 @@ bool is_named_by_readers(const Recovery& r, ValueId v) {
   });
 }
 
+/// nn.MultiheadAttention drops out the probabilities that it returns as well only where their dropout is not zero:
+/// nothing of it is left in the text. It is taken to have one where its layer has.
+void restore_in_attention(Recovery& r, std::size_t& places, Bytes& bound) {
+  const GraphView& g = r.graph;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto n = static_cast<NodeIndex>(i);
+    if (!g.is(n, "Softmax") || !r.origins.module_class(n).ends_with("MultiheadAttention")) continue;
+    const FxGroup* group = r.origins.group_of(n);
+    if (!group || !group->fx.target.starts_with("aten.softmax") || has_no_dropout(r.origins.class_hierarchy(n)))
+      continue;
+    const ValueId v = g.output(n);
+    r.restore_dropout(v, {}, 0);
+    bound += bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count());
+    ++places;
+  }
+}
+
 }  // namespace
 
 void plan_removed_clones(Recovery& r) {
@@ -88,6 +105,7 @@ void plan_removed_clones(Recovery& r) {
       for (const FxArg& i : a.items) look(i);
     }
   }
+  if (r.restores_dropouts_in_layers()) restore_in_attention(r, places, bound);
   if (places)
     r.diagnose("dropout-assumed", Severity::warning,
                "an inference export holds no dropout; " + std::to_string(places) +

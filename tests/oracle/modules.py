@@ -389,3 +389,79 @@ class Turned(nn.Module):
 
 def turned():
     return Turned(), {"x": torch.randn(2, 1, 8, 8)}
+
+
+class Masked(nn.Module):
+    """A mask says where a parameter, and where a number, is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode, self.score = nn.Linear(16, 32), nn.Linear(32, 1)
+        self.token = nn.Parameter(torch.randn(32))
+
+    def forward(self, x, mask, padding):
+        h = self.encode(x) * 2
+        h[mask] = self.token
+        y = self.score(h).sum(-1)
+        y[padding] = -1e9
+        return y.softmax(-1)
+
+
+def masked():
+    return Masked(), {"x": torch.randn(2, 12, 16), "mask": torch.rand(2, 12) > 0.5, "padding": torch.rand(2, 12) > 0.8}
+
+
+class Shifted(nn.Module):
+    """Parts of one tensor are written into parts of another, along two axes, and read again."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.out = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 4, 1)
+
+    def forward(self, x):
+        h = self.stem(x)
+        y = torch.zeros_like(h)
+        y[:-1, :4] = h[1:, :4]
+        y[1:, 4:8] = h[:-1, 4:8]
+        y[:, 8:] = h[:, 8:]
+        y[:, :2, 1:-1, 1:-1] = y[:, :2, 1:-1, 1:-1] * 2
+        return self.out(y)
+
+
+def shifted():
+    return Shifted(), {"x": torch.randn(4, 3, 12, 12)}
+
+
+class CrossLayer(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.self_attn = nn.MultiheadAttention(size, 4, dropout=0.1, batch_first=True)
+        self.cross_attn = nn.MultiheadAttention(size, 4, dropout=0.1, batch_first=True)
+        self.norm1, self.norm2 = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x, memory):
+        y, _ = self.self_attn(x, x, x)
+        x = self.norm1(x + self.dropout(y))
+        y, _ = self.cross_attn(x, memory, memory)
+        return self.norm2(x + self.dropout(y))
+
+
+class Weighed(nn.Module):
+    """nn.MultiheadAttention that returns its weights; two layers attend to the same memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.memory = nn.Embedding(100, 32), nn.Linear(8, 32)
+        self.layers = nn.ModuleList([CrossLayer(32) for _ in range(2)])
+        self.head = nn.Linear(32, 100)
+
+    def forward(self, x, seen):
+        x, memory = self.words(x), self.memory(seen)
+        for layer in self.layers:
+            x = layer(x, memory)
+        return self.head(x)
+
+
+def weighed():
+    return Weighed(), {"x": ids(), "seen": torch.randn(2, 10, 8)}

@@ -49,6 +49,12 @@ void reduce(const NodeShaper& op, std::int64_t identity, Combine combine) {
   }
   const bool keep = op.node().integer("keepdims", 1) != 0;
   ShapedValue* out = op.set(0, x.dtype, reduced_dims(d, gone, keep));
+  // x[mask] = value: the exporter counts what a mask of unknown contents chooses.
+  if (out && !x.contents && op.node().op_type == "ReduceSum" && out->count() == 1 && x.dtype == DType::i64 &&
+      op.node().metadata.fx_node.find("aten.index_put") != std::string_view::npos) {
+    op.set_known(0, x.dtype, Dims(out->dims), Integers{x.count()});
+    return op.bounded("how many elements a mask chooses depends on data");
+  }
   if (!out || !x.contents || is_float(x.dtype) || x.count() == 0) return;
   const Dims kept = reduced_dims(d, gone, true);
   Dims strides = strides_of(kept);

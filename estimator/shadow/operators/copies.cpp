@@ -68,6 +68,75 @@ Outputs cast_to(Shadow& m, Args a) {
   return converted(m, a[0], dtype, Value(), false, Value());
 }
 
+// ---- writing into part of a tensor --------------------------------------------------------------------------------
+
+/// CopyBackwards or FillBackward, inside CopySlices where what is written into is a view
+/// (torch/csrc/autograd/functions/ tensor.cpp): the node of the base then, which copies the gradient, and its part
+/// again for the source.
+class WrittenInto final : public Node {
+ public:
+  /// `source` empty: filled with a number.
+  WrittenInto(Shadow& m, const Tensor& x, const Tensor& source) : part_(x->sizes) {
+    const Tensor& whole = x->base ? x->base : x;
+    sequence = m.next_sequence();
+    module = m.recorder().module;
+    site = m.recorder().site;
+    inputs.push_back({whole->sizes, whole->dtype});
+    next.push_back(gradient_edge(m, whole));
+    if (x->base) strides_ = whole->strides;
+    if (!source) return;
+    next.push_back(gradient_edge(m, source));
+    source_dtype_ = source->dtype;
+  }
+
+  std::string_view name() const override { return "aten::copy_"; }
+  bool portray(Portrait&) const override { return true; }
+
+  Gradients apply(Shadow& m, const Gradients& grads) override {
+    Gradients out(next.size());
+    if (!grads[0]) return out;
+    m.recorder().op = m.entry("aten::copy_").text;
+    Tensor grad = grads[0], whole;
+    if (!strides_.empty()) {
+      whole = m.empty_strided(grad->sizes, strides_, grad->dtype);
+      grad = m.empty(part_, grad->dtype);
+    }
+    Tensor zeros;
+    if (next[0].node) zeros = m.empty_like_contiguous(grad);
+    if (next.size() > 1 && next[1].node)
+      out[1] = source_dtype_ == grad->dtype ? grad : m.empty_like(grad, source_dtype_);
+    if (next[0].node) out[0] = std::move(strides_.empty() ? zeros : whole);
+    return out;
+  }
+
+ private:
+  Dims part_, strides_;
+  DType source_dtype_ = DType::undefined;
+};
+
+void write_history(Shadow& m, const Tensor& x, const Tensor& source) {
+  if (!m.grad_enabled() || !is_float(x->dtype)) return;
+  const Tensor whole = x->base ? x->base : x;
+  if (!needs_grad(whole) && !needs_grad(source)) return;
+  whole->grad_fn = Ref<Node>(new WrittenInto(m, x, source));
+  whole->output_nr = 0;
+  if (whole == x) return;
+  // The view's own node is made anew from the base.
+  const Tensor again = m.one("aten::as_strided", whole, Value(x->sizes), Value(x->strides), Value(x->offset));
+  x->grad_fn = again->grad_fn;
+  x->output_nr = again->output_nr;
+}
+
+Outputs copy_into(Shadow& m, Args a) {
+  if (!m.below_autograd()) write_history(m, a.tensor(0), a.tensor(1));
+  return {a[0]};
+}
+
+Outputs fill(Shadow& m, Args a) {
+  if (!m.below_autograd()) write_history(m, a.tensor(0), {});
+  return {a[0]};
+}
+
 // ---- concatenation ------------------------------------------------------------------------------------------------
 
 DType common_dtype(const ValueList& tensors) { return result_type(tensors); }
@@ -318,7 +387,8 @@ constexpr Operator operators[] = {
     {"aten::_cast_Double", composite, cast_to<DType::f64>},
     {"aten::_cast_Long", composite, cast_to<DType::i64>},
     {"aten::_cast_Int", composite, cast_to<DType::i32>},
-    {"aten::copy_", kernel, in_place},
+    {"aten::copy_", composite, copy_into},
+    {"aten::fill_.Scalar", composite, fill},
     {"aten::copy", kernel, like_preserved},
     {"aten::cat", kernel, cat},
     {"aten::concat", composite, forward_to<"aten::cat">},

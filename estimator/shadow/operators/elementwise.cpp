@@ -238,7 +238,7 @@ constexpr std::string_view written[] = {
     "aten::copysign_.Tensor", "aten::cos_", "aten::cosh_", "aten::deg2rad_", "aten::digamma_", "aten::div_.Scalar",
     "aten::div_.Scalar_mode", "aten::div_.Tensor", "aten::div_.Tensor_mode", "aten::elu_", "aten::eq_.Scalar",
     "aten::eq_.Tensor", "aten::erf_", "aten::erfc_", "aten::erfinv_", "aten::exp2_", "aten::exp_", "aten::expm1_",
-    "aten::fill_.Scalar", "aten::fill_.Tensor", "aten::floor_", "aten::floor_divide_.Scalar",
+    "aten::fill_.Tensor", "aten::floor_", "aten::floor_divide_.Scalar",
     "aten::floor_divide_.Tensor", "aten::fmod_.Scalar", "aten::fmod_.Tensor", "aten::frac_", "aten::gcd_",
     "aten::ge_.Scalar", "aten::ge_.Tensor", "aten::gelu_", "aten::gt_.Scalar", "aten::gt_.Tensor",
     "aten::hardsigmoid_", "aten::hardswish_", "aten::hardtanh_", "aten::heaviside_", "aten::hypot_", "aten::i0_",
