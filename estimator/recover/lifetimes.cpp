@@ -644,19 +644,20 @@ class Lifetimes {
 
 namespace {
 
-/// Without source lines it cannot be told how long a branch's result keeps its name: at most one value that several
-/// calls read is alive longer than said.
+/// Without source lines it cannot be told how long a branch's result keeps its name: at most two values that several
+/// calls read are alive longer than said.
 void say_lifetimes_by_scope(Recovery& r) {
   const GraphView& g = r.graph;
-  std::int64_t largest = 0;
+  std::int64_t largest = 0, second = 0;
   for (std::size_t i = 0; i < g.size(); ++i) {
     const ValueId v = g.output(static_cast<NodeIndex>(i));
-    if (v.valid() && is_float(g.value(v).dtype) && g.readers(v).size() > 1)
-      largest = std::max(largest, g.value(v).count());
+    if (!v.valid() || !is_float(g.value(v).dtype) || g.readers(v).size() < 2) continue;
+    second = std::max(second, std::min(largest, g.value(v).count()));
+    largest = std::max(largest, g.value(v).count());
   }
   r.diagnose("lifetime-by-scope", Severity::info,
              "the file has no source lines; values live as long as their modules' scopes tell",
-             bytes_of(DType::f32, largest));
+             bytes_of(DType::f32, largest) + bytes_of(DType::f32, second));
 }
 
 }  // namespace

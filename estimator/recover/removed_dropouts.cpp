@@ -200,11 +200,11 @@ void say_unknown(Recovery& r) {
                masks + results);
 }
 
-/// Vision transformer, Swin transformer, MaxViT.
-bool is_torchvision_transformer(std::string_view path) {
+/// torchvision's vision transformer, Swin transformer and MaxViT, and the transformers of diffusers.
+bool drops_nothing_by_default(std::string_view path) {
   return path.find("encoder_layer_") != std::string_view::npos ||
          path.find("layers.window_attention") != std::string_view::npos ||
-         (path.starts_with("features.") && path.ends_with(".attn"));
+         path.find(".ff.net.") != std::string_view::npos || (path.starts_with("features.") && path.ends_with(".attn"));
 }
 
 /// The probabilities are multiplied with values.
@@ -250,8 +250,8 @@ void plan_dropouts_by_name(Recovery& r) {
   const std::vector<ValueId> gaps = before_index_gaps(r);
   const auto bytes_at = [&](ValueId v) { return bytes_of(DType::f32, g.value(v).count()) + Bytes(g.value(v).count()); };
   Bytes bound;
-  // In a Sequential only a dropout or an identity leaves no node; torchvision's transformers drop nothing by default.
-  const bool drops_at_gaps = !vision || r.mode.conv_net || !std::ranges::any_of(paths, is_torchvision_transformer);
+  // In a Sequential only a dropout or an identity leaves no node; transformers of these libraries drop nothing.
+  const bool drops_at_gaps = !vision || r.mode.conv_net || !std::ranges::any_of(paths, drops_nothing_by_default);
   for (const ValueId v : gaps) bound += bytes_at(v);
   if (!gaps.empty() && !drops_at_gaps)
     r.diagnose("dropout-unknown", Severity::warning,
@@ -268,11 +268,10 @@ void plan_dropouts_by_name(Recovery& r) {
     ++elsewhere;
   };
   for (const ValueId v : before_pixel_classifiers(r)) restore(v, false);
-  if (!vision)
-    if (auto of_layers = in_torch_layers(r); !of_layers.empty()) {
-      add_encoded_positions(r, of_layers);
-      for (const ValueId v : of_layers) restore(v, true);
-    }
+  if (auto of_layers = in_torch_layers(r); !of_layers.empty()) {
+    add_encoded_positions(r, of_layers);
+    for (const ValueId v : of_layers) restore(v, true);
+  }
   if (places.empty() && elsewhere == 0) {
     if (gaps.empty() && !vision && !no_dropout) say_unknown(r);
     return;

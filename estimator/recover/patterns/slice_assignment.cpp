@@ -29,12 +29,13 @@ struct Turned {
   Dims order;
 };
 
-Turned turned(const GraphView& g, ValueId v) {
+/// `whole`: what is written into; a scatter that a Transpose has turned back is one.
+Turned turned(const GraphView& g, ValueId v, bool whole = false) {
   Turned out{v, Dims(g.dims(v).size())};
   std::iota(out.order.begin(), out.order.end(), 0);
   for (NodeIndex n = g.producer(v); g.is(n, "Transpose"); n = g.producer(out.source)) {
     const auto perm = g.node(n).integers("perm");
-    if (perm.size() != out.order.size()) break;
+    if (perm.size() != out.order.size() || (whole && g.is(g.producer(g.input(n, 0)), "ScatterND"))) break;
     for (auto& axis : out.order) axis = perm[static_cast<std::size_t>(axis)];
     out.source = g.input(n, 0);
   }
@@ -60,6 +61,16 @@ std::optional<Region> region_of(const GraphView& g, ValueId v, std::int64_t axis
     return Region{axis, i < 0 ? i + size : i, (i < 0 ? i + size : i) + 1, 1, true};
   }
   Region region{axis, 0, size};
+  if (const auto* all = g.integers(v); all && all->size() > 1) {
+    // positions that the exporter has counted
+    region.start = (*all)[0];
+    region.step = (*all)[1] - (*all)[0];
+    for (std::size_t i = 2; i < all->size(); ++i)
+      if ((*all)[i] - (*all)[i - 1] != region.step) return std::nullopt;
+    region.end = all->back() + 1;
+    if (region.step < 1 || region.start < 0 || region.end > size) return std::nullopt;
+    return region;
+  }
   if (const NodeIndex cut = g.producer(v); g.is(cut, "Slice")) {
     const auto starts = g.attribute_or_input(cut, "starts", 1), ends = g.attribute_or_input(cut, "ends", 2);
     const auto steps = g.attribute_or_input(cut, "steps", 4);
@@ -88,7 +99,8 @@ std::optional<Assignment> with_grids(const GraphView& g, NodeIndex scatter) {
     if (region->selects || region->start > 0 || region->end < d[axis] || region->step != 1)
       out.regions.push_back(*region);
   }
-  if (const NodeIndex n = g.producer(out.value); g.is(n, "Reshape") || g.is(n, "Expand")) out.value = g.input(n, 0);
+  for (NodeIndex n = g.producer(out.value); g.is(n, "Reshape") || g.is(n, "Expand"); n = g.producer(out.value))
+    out.value = g.input(n, 0);
   return out;
 }
 
@@ -101,7 +113,7 @@ struct SliceScatter {
 
 std::optional<SliceScatter> slice_scatter_at(const GraphView& g, NodeIndex scatter) {
   if (!g.is(scatter, "ScatterND") || g.node(scatter).text("reduction", "none") != "none") return std::nullopt;
-  SliceScatter out{turned(g, g.input(scatter, 0)), turned(g, g.input(scatter, 2)), {}};
+  SliceScatter out{turned(g, g.input(scatter, 0), true), turned(g, g.input(scatter, 2)), {}};
   const NodeIndex indices = g.producer(g.input(scatter, 1));
   if (!g.is(indices, "Unsqueeze") || out.target.order.empty()) return std::nullopt;
   const std::int64_t axis = out.target.order[0], size = g.dims(out.target.source)[static_cast<std::size_t>(axis)];
@@ -229,8 +241,10 @@ std::optional<double> number_of(const GraphView& g, ValueId v) {
 void emit(Recovery& r, Assignment a, NodeIndex n) {
   const GraphView& g = r.graph;
   const std::string name(g.name(g.output(n)));
-  SlotId x = r.tensor(a.target);
-  if (a.copies || r.parameters.is_parameter(x)) x = r.call("aten::clone", {x}, name + ".copy");
+  // Zeros of a shape that the exporter knows are a constant.
+  const bool made = g.is_stored(a.target) && is_anonymous(g.name(a.target));
+  SlotId x = made ? r.call("aten::zeros", {g.dims(a.target), r.dtype(a.target)}, name + ".zeros") : r.tensor(a.target);
+  if (!made && (a.copies || r.parameters.is_parameter(x))) x = r.call("aten::clone", {x}, name + ".copy");
   std::ranges::sort(a.regions, {}, &Region::axis);
   SlotId part = x;
   Dims d = g.dims(a.target);
