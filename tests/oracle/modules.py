@@ -27,6 +27,11 @@ def lstm_tagger():
     return Tagger("LSTM", 2), {"x": ids()}
 
 
+def fixed_tagger():
+    """Exported with fixed shapes: the states that start a layer are made of the shape below it."""
+    return Tagger("LSTM", 2), {"x": ids()}, {}
+
+
 def rnn_tagger():
     return Tagger("RNN", 1), {"x": ids()}
 
@@ -430,6 +435,10 @@ class Shifted(nn.Module):
 
 def shifted():
     return Shifted(), {"x": torch.randn(4, 3, 12, 12)}
+
+
+def fixed_shifted():
+    return Shifted(), {"x": torch.randn(4, 3, 12, 12)}, {}
 
 
 class CrossLayer(nn.Module):

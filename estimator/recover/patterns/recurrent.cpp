@@ -26,9 +26,13 @@ NodeIndex next_layer(const Recovery& r, NodeIndex layer, ValueId& result, bool& 
   result = g.output(layer);
   turned = false;
   while (true) {
-    const auto readers = g.readers(result);
-    if (readers.size() != 1 || !r.origins.same_scope(readers[0], layer)) return no_node;
-    const NodeIndex n = readers[0];
+    NodeIndex n = no_node;
+    for (const NodeIndex reader : g.readers(result)) {
+      if (g.is(reader, "Shape")) continue;  // of the states that start the next layer
+      if (n != no_node) return no_node;
+      n = reader;
+    }
+    if (n == no_node || g.is_output(result) || !r.origins.same_scope(n, layer)) return no_node;
     if (g.op(n) == g.op(layer) && g.input(n, 0) == result) return n;
     if (!is_layout(g.op(n)) || g.input(n, 0) != result) return no_node;
     const auto perm = g.node(n).integers("perm");

@@ -29,13 +29,19 @@ struct Turned {
   Dims order;
 };
 
-/// `whole`: what is written into; a scatter that a Transpose has turned back is one.
+/// A scatter along an axis that a Transpose brought to the front: another turns it back.
+bool is_turned_scatter(const GraphView& g, ValueId v) {
+  const NodeIndex n = g.producer(v);
+  return g.is(n, "ScatterND") && g.is(g.producer(g.input(n, 0)), "Transpose");
+}
+
+/// `whole`: what is written into; a turned scatter that was turned back is one.
 Turned turned(const GraphView& g, ValueId v, bool whole = false) {
   Turned out{v, Dims(g.dims(v).size())};
   std::iota(out.order.begin(), out.order.end(), 0);
   for (NodeIndex n = g.producer(v); g.is(n, "Transpose"); n = g.producer(out.source)) {
     const auto perm = g.node(n).integers("perm");
-    if (perm.size() != out.order.size() || (whole && g.is(g.producer(g.input(n, 0)), "ScatterND"))) break;
+    if (perm.size() != out.order.size() || (whole && is_turned_scatter(g, g.input(n, 0)))) break;
     for (auto& axis : out.order) axis = perm[static_cast<std::size_t>(axis)];
     out.source = g.input(n, 0);
   }
