@@ -123,6 +123,9 @@ class Resolver {
   }
   bool visible(Symbol s) const { return bindings_[s.at()].scope >= first_visible_; }
   ValueId read(Symbol s, const NodeDraft& reader, const Call& call);
+  bool named_like_a_parameter(Symbol s, const NodeDraft& maker, const Call& call);
+  /// What the node that makes `s` makes.
+  ValueId made(Symbol s) const;
   std::string_view scoped(std::string_view scope, std::string_view name);
   const FunctionDraft* find_function(const NodeDraft& node) const;
   void spend(std::size_t steps);
@@ -152,7 +155,9 @@ class Resolver {
   std::size_t steps_spent_ = 0;
   std::int32_t next_index_ = 0;
 
-  std::pmr::vector<Binding> bindings_{&heap_};  // by symbol
+  std::pmr::vector<Binding> bindings_{&heap_};                // by symbol
+  std::unordered_map<std::size_t, ValueId> like_parameters_;  // by symbol: a node's value with a parameter's name
+  std::size_t initializers_read_ = 0;                         // values of the graph that are initializers
   std::pmr::vector<std::pair<Symbol, Binding>> hidden_{&heap_};
   std::uint32_t last_scope_ = 0;
   std::uint32_t scope_ = 0;
@@ -174,6 +179,7 @@ const Graph* Resolver::graph(const GraphDraft& draft, const Call& call) {
   graph.name = draft.name;
   const Scope scope(*this, Scope::Sees::outer_names);
   declare_initializers(draft, call, graph);
+  if (scope_ == 1) initializers_read_ = value_names_.size();
   declare_inputs(draft, call, graph);
   declare_outputs(draft.nodes, call);
 
@@ -186,7 +192,7 @@ const Graph* Resolver::graph(const GraphDraft& draft, const Call& call) {
   Gathered outputs(outputs_);
   for (const ValueDraft& output : draft.outputs) {
     if (!output.name.valid() || !visible(output.name)) throw unknown_value(output.name, "the graph has the output");
-    outputs.add({bindings_[output.name.at()].value, output.type});
+    outputs.add({made(output.name), output.type});
   }
   graph.outputs = outputs.kept_in(arena_);
   return copied(graph, arena_);
@@ -239,15 +245,42 @@ void Resolver::declare_outputs(NodeDrafts nodes, const Call& call) {
       if (!output.valid()) continue;
       if (!bound_here(output))
         bind(output, new_value(output, call));
-      else if (!std::exchange(bindings_[output.at()].promised, false))
+      else if (!std::exchange(bindings_[output.at()].promised, false) && !named_like_a_parameter(output, *node, call))
         throw made_twice(output, *node, nodes);
     }
+}
+
+/// torch.export names a node "mean" beside the buffer "mean", which it calls b_mean; the exporter writes both as
+/// "mean".
+bool Resolver::named_like_a_parameter(Symbol s, const NodeDraft& maker, const Call& call) {
+  if (maker.metadata.fx_node.empty() || call.function != nullptr || bindings_[s.at()].value.at() >= initializers_read_)
+    return false;
+  const auto [it, fresh] = like_parameters_.try_emplace(s.at());
+  if (fresh) it->second = new_value(s, call);
+  return fresh;
+}
+
+/// `text` refers to %name.
+bool refers_to(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (at > 0 && text[at - 1] == '%' &&
+        (end == text.size() || std::string_view(",)] ").find(text[end]) != std::string_view::npos))
+      return true;
+  }
+  return false;
+}
+
+ValueId Resolver::made(Symbol s) const {
+  const auto it = like_parameters_.find(s.at());
+  return it == like_parameters_.end() ? bindings_[s.at()].value : it->second;
 }
 
 ValueId Resolver::read(Symbol s, const NodeDraft& reader, const Call& call) {
   if (!s.valid()) return {};
   if (!visible(s)) throw unknown_value(s, "node " + where(reader, call) + " reads");
-  const ValueId value = bindings_[s.at()].value;
+  const bool of_node = !like_parameters_.empty() && refers_to(reader.metadata.fx_node, names_.text_of(s));
+  const ValueId value = of_node ? made(s) : bindings_[s.at()].value;
   if (value.valid() && !ready_[value.at()]) out_of_order_ = true;
   return value;
 }
@@ -275,7 +308,7 @@ void Resolver::add_nodes(NodeDrafts drafts, const Call& call, Gathered<Node>& no
     }
     {
       Gathered outputs(values_);
-      for (const Symbol output : draft.outputs) outputs.add(output.valid() ? bindings_[output.at()].value : ValueId{});
+      for (const Symbol output : draft.outputs) outputs.add(output.valid() ? made(output) : ValueId{});
       node.outputs = outputs.kept_in(arena_);
     }
     const FunctionDraft* function = find_function(draft);

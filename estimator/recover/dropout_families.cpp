@@ -31,8 +31,12 @@ bool has_no_dropout(std::string_view classes) {
     const std::string_view rest = classes.substr(at + package.size());
     if (is_family(rest.substr(0, rest.find('.')))) return true;
   }
-  constexpr std::string_view others[] = {"torchvision.models.vision_transformer", "torchvision.models.swin",
-                                         "diffusers.", "timm."};
+  constexpr std::string_view others[] = {"torchvision.models.vision_transformer",
+                                         "torchvision.models.swin",
+                                         "torchvision.models.maxvit",
+                                         "torchvision.models.video.mvit",
+                                         "diffusers.",
+                                         "timm."};
   return std::any_of(std::begin(others), std::end(others),
                      [&](std::string_view name) { return classes.find(name) != std::string_view::npos; });
 }

@@ -96,10 +96,11 @@ ValueId GraphView::named(std::string_view wanted) const {
   if (by_name_.empty()) {
     by_name_.reserve(graph_.nodes.size() + graph_.inputs.size() + initializer_list_.size());
     for (const auto& i : graph_.inputs) by_name_.insert(i.value.index);
-    for (const Initializer* i : initializer_list_) by_name_.insert(i->value.index);
     for (const auto& n : graph_.nodes)
       for (const ValueId o : n.node->outputs)
         if (o.valid()) by_name_.insert(o.index);
+    // Last: a node may have a parameter's name, which its text calls otherwise.
+    for (const Initializer* i : initializer_list_) by_name_.insert(i->value.index);
   }
   return resolve(ValueId(by_name_.find(wanted)));
 }

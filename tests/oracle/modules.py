@@ -474,3 +474,21 @@ class Weighed(nn.Module):
 
 def weighed():
     return Weighed(), {"x": ids(), "seen": torch.randn(2, 10, 8)}
+
+
+class Centred(nn.Module):
+    """A buffer with the name that torch.export gives a node."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.rand(1, 3, 1, 1))
+        self.head, self.tail = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 3, 3, padding=1)
+
+    def forward(self, x):
+        y = self.head(x - self.mean)
+        y = y * torch.sigmoid(y.mean((2, 3), keepdim=True))
+        return self.tail(y) + self.mean
+
+
+def centred():
+    return Centred(), {"x": torch.randn(2, 3, 16, 16)}
