@@ -54,6 +54,7 @@ Recovery::Recovery(const ShapedGraph& shaped, const RecoverOptions& recover_opti
   // The TorchScript exporter merges equal initializers of an inference export.
   merges_equal_vectors = mode.torch_names && !origins.has_text() && !mode.exported_training;
   find_host_values();
+  find_autocast_blocks();
   program.training = options.training;
   builder.module("");
   for (const ShapedInput& i : shaped.inputs) {
@@ -310,11 +311,46 @@ void Recovery::narrow_operands(std::string_view op, Args& args) {
   set_narrow(at_);
 }
 
+namespace {
+
+/// File and line of the innermost frame, if the exporter made the code; empty: it did not.
+struct MadeLine {
+  std::string_view file, line;
+};
+MadeLine made_line(std::string_view trace) {
+  constexpr std::string_view frame = "File \"";
+  const std::size_t innermost = trace.rfind(frame);
+  if (innermost == std::string_view::npos) return {};
+  trace.remove_prefix(innermost + frame.size());
+  if (!trace.starts_with("<eval_with_key>")) return {};
+  return {trace.substr(0, trace.find('"')), trace};
+}
+
+/// "to", "to_1": results of casts.
+bool reads_cast(std::string_view line) {
+  for (std::size_t at = line.find("to"); at != std::string_view::npos; at = line.find("to", at + 1)) {
+    const std::size_t end = at + 2;
+    if (at > 0 && std::string_view(" (,").find(line[at - 1]) != std::string_view::npos && end < line.size() &&
+        std::string_view("_,) ").find(line[end]) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Recovery::find_autocast_blocks() {
+  if (!origins.has_text()) return;
+  for (std::size_t n = 0; n < graph.size(); ++n)
+    if (const MadeLine made = made_line(graph.node(static_cast<NodeIndex>(n)).metadata.stack_trace);
+        reads_cast(made.line))
+      autocast_blocks_.insert(made.file);
+}
+
 bool Recovery::in_no_grad_block(NodeIndex n) const {
   if (n == no_node || !origins.has_text()) return false;
-  const std::string_view trace = graph.node(n).metadata.stack_trace;
-  const std::size_t innermost = trace.rfind("File \"");
-  return innermost != std::string_view::npos && trace.substr(innermost).starts_with("File \"<eval_with_key>");
+  const std::string_view file = made_line(graph.node(n).metadata.stack_trace).file;
+  return !file.empty() && !autocast_blocks_.contains(file);
 }
 
 void Recovery::detach_operands(Args& args) {

@@ -36,7 +36,8 @@ void find_gelu(Recovery& r, NodeIndex erf) {
     if (g.is(second, "Mul") && reads_number(g, second, 0.5)) claim_unary(r, second, x, "aten::gelu");
   } else if (const NodeIndex half = g.producer(other);
              g.is(half, "Mul") && g.reads(half, x) && reads_number(g, half, 0.5)) {
-    claim_unary(r, first, x, "aten::gelu");
+    // PyTorch's decomposition; before TorchScript it was written in Python.
+    if (r.origins.has_text() || !r.mode.torch_names) claim_unary(r, first, x, "aten::gelu");
   } else if (g.number(other) == 0.5 && g.is(second, "Mul") && g.reads(second, x)) {
     claim_unary(r, second, x, "aten::gelu");
   }
