@@ -137,7 +137,7 @@ void Session::move_to_device() {
     m_.create(slot, {.dims = p.dims,
                      .dtype = dtype,
                      .category = p.buffer ? Category::buffers : Category::weights,
-                     .requires_grad = trainable_[i] && scenario_.training(),
+                     .requires_grad = trainable_[i],
                      .parameter = !p.buffer,
                      .channels_last = channels_last,
                      .name = p.name});

@@ -179,7 +179,8 @@ bool folds(const Tensor& a, const Tensor& b) {
   const Tensor& large = b_larger ? b : a;
   const Tensor& small = b_larger ? a : b;
   if (large->dim() < 3 || small->dim() > 2) return false;
-  if (needs_grad(small)) return true;
+  // A view of what needs a gradient says so even where none is recorded (torch.no_grad).
+  if (needs_grad(small) || needs_grad(small->base)) return true;
   if (a->dim() == 2) return false;
   if (large->count() == 0) return true;
   for (std::size_t i = 0; i + 2 < large->dim(); ++i)

@@ -12,6 +12,8 @@
 namespace headroom::shadow {
 namespace {
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// Statistics of half inputs are float32 (at::toAccumulateType on CUDA).
 DType accumulate_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -31,7 +33,6 @@ LastLaunch channels_last_launch(std::int64_t reduced, std::int64_t channels) {
   const auto last_pow2 = [](std::int64_t n) {
     return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
   };
-  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   std::int64_t block_x = std::min(last_pow2(channels), tile);
   const std::int64_t block_y = std::min(last_pow2(ceil_div(reduced, per_thread)), threads / block_x);
   if (block_x * block_y != threads) block_x = std::min(last_pow2(channels), threads / block_y);
@@ -207,14 +208,16 @@ Outputs native_layer_norm(Shadow& m, Args a) {
 }
 
 /// Very tall inputs reduce a parameter's gradient in two steps: partial sums of 32 rows each, then their sum, which
-/// takes the gradient's place (cuda_layer_norm_backward; seen at 200,704 rows of 96).
-constexpr std::int64_t rows_of_a_partial = 32;
+/// takes the gradient's place (cuda_layer_norm_backward). Blocks of threads: at most 32,768, one for 32 columns of a
+/// partial.
+constexpr std::int64_t rows_of_a_partial = 32, columns_of_a_block = 32, most_blocks = 32768;
 constexpr std::int64_t tall = 65536;
 
 bool two_steps(const Shadow& m, const Rows& r) { return r.count > tall && r.width / 32 < m.device().sm_count / 2; }
 
 Tensor partial(Shadow& m, const Rows& r, const Tensor& parameter) {
-  return m.empty({(r.count + rows_of_a_partial - 1) / rows_of_a_partial, r.width}, parameter->dtype);
+  const std::int64_t across = ceil_div(r.width, columns_of_a_block);
+  return m.empty({std::min(ceil_div(r.count, rows_of_a_partial), most_blocks / across), r.width}, parameter->dtype);
 }
 
 Tensor summed(Shadow& m, const Tensor& partials, const Tensor& parameter) {
