@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checkpoint plans on a card: peak and time as predicted, beside the run without checkpoints.
 
-  checkpoints.py run HEADROOM RUNNER RESULT.jsonl [--seconds N] [--only NAME]
+  checkpoints.py run HEADROOM RUNNER RESULT.jsonl [--seconds N] [--only NAME] [--times TIMES]
   checkpoints.py table RESULT.jsonl       as Markdown
 
-Runs of a zoo model at the zoo's own flags: none, every block (also reentrant, and inside one segment of all), selective,
+Runs of a zoo model at the zoo's own flags, with TIMES times its batch (4, so that the card never waits for the CPU): none, every block (also reentrant, and inside one segment of all), selective,
 and two plans of `headroom checkpoint` that recompute no more than half of what every block does, in whole modules and in
 any stretch of a forward. Time: the fastest of the
 steps after the second, forward and backward, nothing else on the card. Overhead predicted: the plan's recomputed share.
@@ -28,9 +28,14 @@ def answer(command):
         return {"message": done.stderr.strip()[-400:]}
 
 
-def plans(headroom, model, folder):
+def larger(flags, times):
+    batch = flags.index("--batch") + 1
+    return [*flags[:batch], str(int(flags[batch]) * times), *flags[batch + 1:]]
+
+
+def plans(headroom, model, flags, folder):
     """Name, the flag's value, peak and share of recomputed work."""
-    ask = lambda bound, by, plan: answer([headroom, "checkpoint", ZOO / model["file"], *model["flags"], "--max-recompute", bound,
+    ask = lambda bound, by, plan: answer([headroom, "checkpoint", ZOO / model["file"], *flags, "--max-recompute", bound,
                                           "--by", by, "--plan", plan, "--format", "json"])
     rules = ask(0, "modules", folder / "none.json")["baselines"]
     yield "none", "none", 0.0
@@ -75,12 +80,13 @@ def run(options):
     with open(options.result, "w") as out, tempfile.TemporaryDirectory() as folder:
         for name in options.only or MODELS:
             model = next(m for m in zoo if (m["name"], m["exporter"], m["mode"]) == (name, "dynamo", "train"))
-            for plan, flag, recomputed in plans(options.headroom, model, pathlib.Path(folder)):
-                row = {"model": name, "plan": plan, "recomputed": recomputed}
+            flags = larger(model["flags"], options.times)
+            for plan, flag, recomputed in plans(options.headroom, model, flags, pathlib.Path(folder)):
+                row = {"model": name, "times": options.times, "plan": plan, "recomputed": recomputed}
                 if time.monotonic() > end:
                     row["message"] = "not run: out of time"
                 else:
-                    measured = answer([options.headroom, "verify", ZOO / model["file"], *model["flags"], "--checkpoint", flag, "--steps",
+                    measured = answer([options.headroom, "verify", ZOO / model["file"], *flags, "--checkpoint", flag, "--steps",
                                        "7", "--runner", options.runner, "--time-limit", "120", "--format", "json"])
                     if "rows" in measured:
                         row.update(measured["rows"][0])
@@ -114,7 +120,9 @@ def table(options):
 
 
 def main():
-    options = commands_of(__doc__, 300)[0].parse_args()
+    parser, _, running = commands_of(__doc__, 300)
+    running.add_argument("--times", type=int, default=4)
+    options = parser.parse_args()
     {"run": run, "table": table}[options.command](options)
 
 

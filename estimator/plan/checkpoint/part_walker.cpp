@@ -23,7 +23,7 @@ PartWalker::PartWalker(const StepProfile& p)
   for (std::size_t k = 0; k < work_before_.size(); ++k)
     for (std::size_t c = 0; c < p.calls; ++c) {
       const bool kept = k > 0 && (p.call[c].kept >> (k - 1) & 1) != 0;
-      work_before_[k][c + 1] = work_before_[k][c] + (kept ? 0 : p.call[c].work);
+      work_before_[k][c + 1] = work_before_[k][c] + (kept ? p.call[c].work_beside : p.call[c].work);
     }
   find_late();
 }
@@ -167,7 +167,8 @@ std::vector<Part> PartWalker::checkpoint(std::size_t begin, std::span<const std:
     Part part{.end = c + 1, .forward = forward, .held = dead};
     part.backward = backward + before_bytes_;
     part.work = rerun_work + work_before[stop] - work_before[begin];
-    if ((p_.call[stop].kept & bit) == 0) part.work += p_.call[stop].work_as_last;
+    const StepProfile::Call& last = p_.call[stop];
+    part.work += (last.kept & bit) == 0 ? last.work_as_last : std::min(last.work_as_last, last.work_beside);
     part.shared = alive_at(c + 1, held);
     found.push_back(std::move(part));
   }

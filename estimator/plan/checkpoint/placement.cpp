@@ -316,7 +316,8 @@ std::int64_t recomputed_work(const StepProfile& p, const std::vector<SegmentRang
     if (stop == r.begin) continue;
     const auto keep = std::find(p.keeps.begin(), p.keeps.end(), r.save);
     const auto again = [&](std::size_t c, std::int64_t of_call) {
-      return keep != p.keeps.end() && (p.call[c].kept >> (keep - p.keeps.begin()) & 1) != 0 ? 0 : of_call;
+      const bool kept = keep != p.keeps.end() && (p.call[c].kept >> (keep - p.keeps.begin()) & 1) != 0;
+      return kept ? std::min(of_call, p.call[c].work_beside) : of_call;
     };
     for (std::size_t c = r.begin; c + 1 < stop; ++c) work += again(c, p.call[c].work);
     work += rerun_work + again(stop - 1, p.call[stop - 1].work_as_last);

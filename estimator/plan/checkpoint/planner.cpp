@@ -162,7 +162,9 @@ class Planner {
     return p;
   }
 
-  std::int64_t total_work() const { return std::max<std::int64_t>(profile_.forward_work + profile_.backward_work, 1); }
+  std::int64_t total_work() const {
+    return std::max<std::int64_t>(profile_.cost.forward_work + profile_.cost.backward_work, 1);
+  }
 
   void note_slots() {
     is_parameter_.resize(program_->slot_count());

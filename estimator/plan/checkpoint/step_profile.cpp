@@ -30,6 +30,7 @@ struct Run {
   std::vector<StepWatch::Begin> begins;
   std::vector<std::vector<std::int32_t>> reads, writes, makes;
   std::vector<CallCost> costs;
+  CallCost of_loss;
 
   Bytes rerun_workspace;
 
@@ -60,6 +61,7 @@ Run run(const ShapedPrograms& programs, const Scenario& scenario) {
   r.writes = std::move(watch.writes);
   r.makes = std::move(watch.makes);
   r.costs = std::move(watch.costs);
+  r.of_loss = watch.of_loss;
   r.trace = machine.take_trace();
   return r;
 }
@@ -123,15 +125,15 @@ class Taking {
     frames();
     others();
     for (std::size_t c = 0; c < p_.calls; ++c) {
-      p_.call[c].work = forward_work(kept_.costs[c]);
+      p_.call[c].work = kept_.costs[c].forward_work;
+      p_.call[c].work_beside = kept_.costs[c].beside_work;
       // Inputs are saved before the kernel runs, results after it.
       const auto made_before = kept_.begins[c].at.blocks - static_cast<std::size_t>(kept_.first_block());
       if (p_.call[c].made_at_last_save > made_before || !kept_.writes[c].empty())
         p_.call[c].work_as_last = p_.call[c].work;
-      p_.forward_work += p_.call[c].work;
-      p_.backward_work += backward_work(kept_.costs[c]);
       p_.cost += kept_.costs[c];
     }
+    p_.cost += kept_.of_loss;
     return std::move(p_);
   }
 

@@ -49,6 +49,7 @@ struct StepProfile {
     std::vector<std::int32_t> reads;    ///< blocks, each once
     std::size_t made_at_last_save = 0;  ///< blocks made when its last node saves its last tensor
     std::int64_t work = 0;              ///< forward, as call_cost.h has it
+    std::int64_t work_beside = 0;       ///< of it, what runs again even where its results are kept
     std::int64_t work_as_last = 0;      ///< when a rerun stops at its last save: nothing, where that comes first
     std::size_t level = 0;              ///< modules around the point before it that have a forward of their own
     std::size_t depth = 0;              ///< modules around the call itself
@@ -63,9 +64,8 @@ struct StepProfile {
   std::vector<Call> call;          ///< calls + 2: the loss, and the end
   std::int64_t live_at_start = 0;  ///< when the first call begins
   std::int64_t other_peak = 0;     ///< of all that is neither forward nor backward
-  CallCost cost;                   ///< of the whole forward pass, with its backward
-  std::int64_t forward_work = 0, backward_work = 0;
-  bool autocast = false;  ///< segments share its cache of cast weights
+  CallCost cost;                   ///< of the whole forward pass and the loss, with their backward
+  bool autocast = false;           ///< segments share its cache of cast weights
   std::vector<std::vector<std::string>>
       keeps;  ///< operators whose results a selective segment may keep: at most 8 lists
 };

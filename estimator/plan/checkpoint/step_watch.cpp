@@ -18,6 +18,7 @@ void StepWatch::phase(Phase phase, int step) {
   writes.clear();
   makes.clear();
   costs.clear();
+  of_loss = {};
   log_ = {};
 }
 
@@ -46,17 +47,11 @@ void StepWatch::note_tensors(const Arg& a, std::vector<CostTensor>& shapes, std:
 
 void StepWatch::call(std::string_view op, std::span<const Arg> args, std::span<const SlotId> outputs,
                      const Site& site) {
-  if (!watching_ || begins.size() > program_.calls.size()) {
-    m_.call(op, args, outputs, site);
-    return;
-  }
-  begins.push_back({m_.recorder().mark(), m_.last_sequence()});
-  if (begins.size() > program_.calls.size()) {  // the loss
-    m_.call(op, args, outputs, site);
-    return;
-  }
+  if (!watching_) return m_.call(op, args, outputs, site);
+  const bool after = begins.size() >= program_.calls.size();  // the loss
+  if (begins.size() <= program_.calls.size()) begins.push_back({m_.recorder().mark(), m_.last_sequence()});
   std::vector<CostTensor> inputs, results;
-  std::vector<std::int32_t>&read = reads.emplace_back(), &written = writes.emplace_back(), &made = makes.emplace_back();
+  std::vector<std::int32_t> read, written, made;
   std::string_view equation;
   const auto& arguments = m_.entry(op).schema->arguments;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -73,8 +68,24 @@ void StepWatch::call(std::string_view op, std::span<const Arg> args, std::span<c
   const bool moves = !written.empty() || made.empty() || std::none_of(made.begin(), made.end(), [&](std::int32_t b) {
     return std::find(read.begin(), read.end(), b) != read.end();
   });
-  costs.push_back(cost_of(op, inputs, results, equation, moves,
-                          {scenario_.autocast_dtype(), scenario_.precision == Precision::tf32}));
+  const bool attention = op.starts_with("aten::scaled_dot_product_attention");
+  const CallCost cost = cost_of(
+      {.op = op,
+       .inputs = inputs,
+       .outputs = results,
+       .equation = equation,
+       .view = !moves,
+       .causal = attention && args.size() > 5 && std::get_if<bool>(&args[5]) && std::get<bool>(args[5]),
+       .dropout = attention && args.size() > 4 && std::get_if<double>(&args[4]) && std::get<double>(args[4]) > 0},
+      {scenario_.autocast_dtype(), scenario_.precision == Precision::tf32});
+  if (after) {
+    of_loss += cost;
+    return;
+  }
+  costs.push_back(cost);
+  reads.push_back(std::move(read));
+  writes.push_back(std::move(written));
+  makes.push_back(std::move(made));
 }
 
 void StepWatch::backward(SlotId loss) {

@@ -27,6 +27,7 @@ class StepWatch final : public Machine {
   std::vector<std::vector<std::int32_t>> writes;  ///< in place
   std::vector<std::vector<std::int32_t>> makes;   ///< what its result slots hold
   std::vector<CallCost> costs;
+  CallCost of_loss;
 
   void reserve_slots(std::size_t count) override { m_.reserve_slots(count); }
   void create(SlotId slot, const TensorSpec& spec) override { m_.create(slot, spec); }
