@@ -10,7 +10,7 @@ namespace {
 // clang-format off
 constexpr std::string_view families[] = {
     "albert", "audio_spectrogram_transformer", "bark", "beit", "blip", "bloom", "blt", "chameleon", "codegen",
-    "cpmant", "d_fine", "dbrx", "deit", "dinat", "dinov2", "dinov2_with_registers", "doge", "dpt", "eomt", "falcon",
+    "cpmant", "cvt", "d_fine", "dbrx", "deit", "dinat", "dinov2", "dinov2_with_registers", "doge", "dpt", "eomt", "falcon",
     "flava", "focalnet", "glpn", "gpt_neo", "gpt_neox", "gpt_neox_japanese", "gptj", "groupvit", "idefics", "ijepa",
     "internvl", "janus", "llama4", "lw_detr", "mask2former", "mgp_str", "mllama", "mobilebert", "modernbert",
     "modernbert_decoder", "mpt", "nemotron_h", "nomic_bert", "omdet_turbo", "patchtst", "persimmon", "phi", "phi3",
@@ -39,6 +39,24 @@ bool has_no_dropout(std::string_view classes) {
                                          "timm."};
   return std::any_of(std::begin(others), std::end(others),
                      [&](std::string_view name) { return classes.find(name) != std::string_view::npos; });
+}
+
+bool drops_no_activations(std::string_view classes, std::string_view trace) {
+  return classes.find("transformers.models.") != std::string_view::npos &&
+         trace.find("self.activation_fn(self.fc1(") != std::string_view::npos &&
+         classes.find("informer") == std::string_view::npos && classes.find("autoformer") == std::string_view::npos &&
+         classes.find("time_series") == std::string_view::npos;
+}
+
+bool drops_no_weights(std::string_view classes) {
+  constexpr std::string_view package = "transformers.models.";
+  constexpr std::string_view kinds[] = {
+      "bart",    "bigbird_pegasus", "blenderbot", "blenderbot_small", "led",  "marian", "mbart", "mvp", "opt",
+      "pegasus", "pegasus_x",       "plbart",     "speech_to_text",   "trocr"};
+  const std::size_t at = classes.find(package);
+  if (at == std::string_view::npos) return false;
+  const std::string_view rest = classes.substr(at + package.size());
+  return std::ranges::find(kinds, rest.substr(0, rest.find('.'))) != std::end(kinds);
 }
 
 bool path_has_no_dropout(std::string_view path) {

@@ -326,25 +326,32 @@ MadeLine made_line(std::string_view trace) {
   return {trace.substr(0, trace.find('"')), trace};
 }
 
-/// "to", "to_1": results of casts.
-bool reads_cast(std::string_view line) {
+/// Calls `found` with each name of a cast's result, "to" or "to_1", and whether the line makes it.
+template <class F>
+void for_each_cast(std::string_view line, F&& found) {
   for (std::size_t at = line.find("to"); at != std::string_view::npos; at = line.find("to", at + 1)) {
-    const std::size_t end = at + 2;
-    if (at > 0 && std::string_view(" (,").find(line[at - 1]) != std::string_view::npos && end < line.size() &&
-        std::string_view("_,) ").find(line[end]) != std::string_view::npos)
-      return true;
+    if (at == 0 || std::string_view(" (,").find(line[at - 1]) == std::string_view::npos) continue;
+    std::size_t end = at + 2;
+    if (end < line.size() && line[end] == '_')
+      end = std::min(line.find_first_not_of("0123456789", end + 1), line.size());
+    if (end < line.size() && std::string_view(",) =").find(line[end]) == std::string_view::npos) continue;
+    found(line.substr(at, end - at), line.substr(end).starts_with(" = torch.ops"));
   }
-  return false;
 }
 
 }  // namespace
 
 void Recovery::find_autocast_blocks() {
   if (!origins.has_text()) return;
-  for (std::size_t n = 0; n < graph.size(); ++n)
-    if (const MadeLine made = made_line(graph.node(static_cast<NodeIndex>(n)).metadata.stack_trace);
-        reads_cast(made.line))
-      autocast_blocks_.insert(made.file);
+  // Casts of what has the dtype already are in no node, but other lines read them.
+  std::set<std::pair<std::string_view, std::string_view>> made, read;
+  for (std::size_t n = 0; n < graph.size(); ++n) {
+    const MadeLine line = made_line(graph.node(static_cast<NodeIndex>(n)).metadata.stack_trace);
+    for_each_cast(line.line,
+                  [&](std::string_view name, bool is_made) { (is_made ? made : read).emplace(line.file, name); });
+  }
+  for (const auto& cast : read)
+    if (!made.contains(cast)) autocast_blocks_.insert(cast.first);
 }
 
 bool Recovery::in_no_grad_block(NodeIndex n) const {

@@ -87,6 +87,9 @@ void plan_removed_clones(Recovery& r) {
       if (r.origins.source_line(reader).find("cosine_similarity(") != std::string_view::npos) return;
       // A turned tensor was copied so that it could be viewed; reshape copies it again.
       if (r.graph.is(maker, "Transpose") && group.fx.target.starts_with("aten.view")) return;
+      if (maker != no_node &&
+          drops_no_activations(r.origins.class_hierarchy(maker), r.graph.node(maker).metadata.stack_trace))
+        return;
       // Heads drop out what they classify even in families whose layers do not.
       const bool in_head = r.origins.module(reader).ends_with(".classifier");
       if (!lost_dropouts || maker == no_node ||
@@ -171,6 +174,14 @@ void index(Recovery& r, const FxCall& c) {
     indices.push_back(slot ? *slot : SlotId{});
   }
   r.emit("aten::index.Tensor", {c.tensor(r, 0), indices}, c.result());
+}
+
+/// The exporter flattens indices that the optimiser has left unflattened.
+void index_select(Recovery& r, const FxCall& c) {
+  Args args = c.all_args(r);
+  if (const ValueId v = c.value_of_arg(2); v.valid() && r.dims(v).size() != 1 && args.size() > 2)
+    args[2] = r.call("aten::reshape", {args[2], Dims{-1}}, std::string(r.graph.name(c.result())) + ".index");
+  r.emit("aten::index_select", std::move(args), c.result());
 }
 
 // --- layers
@@ -378,7 +389,8 @@ std::optional<Attention> attention_of(Recovery& r, const FxCall& c) {
   // transformers repeats keys and values only where it has a mask; other modules do as their text says.
   if (r.origins.class_hierarchy(c.group().last).find("transformers.") != std::string_view::npos || a.mask.mask.valid())
     find_grouped_heads(r, a);
-  if (r.restores_dropouts_in_layers() && a.dropout == 0) a.dropout = 0.1;
+  if (r.restores_dropouts_in_layers() && a.dropout == 0 && !drops_no_weights(r.origins.class_hierarchy(c.group().last)))
+    a.dropout = 0.1;
   return a;
 }
 
@@ -688,6 +700,7 @@ constexpr std::array rules{
     TargetRule{"prims.var", variance, read_all},
     TargetRule{"aten.clamp", clamp, read_all},
     TargetRule{"aten.index", index, read_index},
+    TargetRule{"aten.index_select", index_select, read_all},
     TargetRule{"aten.index_put", index_add, plan_index_add},
     TargetRule{"aten.eq", compare, read_all},
     TargetRule{"aten.ne", compare, read_all},
