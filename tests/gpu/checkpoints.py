@@ -106,17 +106,26 @@ def table(options):
     rows = rows_of(options.result)
     ran = [r for r in rows if r.get("outcome") == "completed"]
     for figure in ("allocated_bytes", "reserved_bytes"):
-        print(f"{figure.split('_')[0]}: {summary([error(r, figure) for r in ran])}\n")
-    print("| model | placement | allocated, MiB | error | reserved, error | step without optimizer, ms | overhead | predicted |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|")
-    for r in rows:
-        if r.get("outcome") != "completed":
-            print(f"| {r['model']} | {r['plan']} | | | | | {r.get('message', '')[:80]} | |")
-            continue
-        if r["plan"] == "none":
-            base = r["seconds"]
-        print(f"| {r['model']} | {r['plan']} | {r['measured']['allocated_bytes'] / 2**20:.0f} | {error(r, 'allocated_bytes'):+.4%} | "
-              f"{error(r, 'reserved_bytes'):+.3%} | {r['seconds'] * 1e3:.1f} | {r['seconds'] / base - 1:+.1%} | {'' if r['recomputed'] is None else format(r['recomputed'], '.1%')} |")
+        print(f"{figure.split('_')[0]}: {summary([error(r, figure) for r in ran])}")
+        print()
+    for times in sorted({r["times"] for r in rows}, reverse=True):
+        print(f"With {times} times the zoo's batch:" if times > 1 else "With the zoo's batch:")
+        print()
+        print("| model | placement | allocated, MiB | error | reserved, error | step without optimizer, ms | overhead | predicted |")
+        print("|---|---|---:|---:|---:|---:|---:|---:|")
+        for r in rows:
+            if r["times"] == times:
+                base = r["seconds"] if r["plan"] == "none" and "seconds" in r else base
+                print(line_of(r, base))
+        print()
+
+
+def line_of(row, base):
+    if row.get("outcome") != "completed":
+        return f"| {row['model']} | {row['plan']} | | | | | {row.get('message', '')[:80]} | |"
+    predicted = "" if row["recomputed"] is None else format(row["recomputed"], ".1%")
+    return (f"| {row['model']} | {row['plan']} | {row['measured']['allocated_bytes'] / 2**20:.0f} | {error(row, 'allocated_bytes'):+.4%} | "
+            f"{error(row, 'reserved_bytes'):+.3%} | {row['seconds'] * 1e3:.1f} | {row['seconds'] / base - 1:+.1%} | {predicted} |")
 
 
 def main():
