@@ -126,10 +126,27 @@ struct TargetRule {
   Reads (*plan)(Recovery&, const FxCall&);
 };
 
+/// The first argument. In the file complex numbers are pairs: the optimiser takes their views away.
+Arg first_argument(Recovery& r, const FxCall& c, Arg given) {
+  const FxArg* x = c.fx().arg(0);
+  if (!x || !x->is_reference() || !c.was_paired(x->text)) return given;
+  const auto makes_complex = [](std::string_view target) {
+    return target.starts_with("aten._fft_r2c") || target.starts_with("aten._fft_c2c") ||
+           target.starts_with("aten.view_as_complex");
+  };
+  const FxGroup* made = r.origins.group_of(r.graph.producer(c.value_of_arg(0)));
+  const bool is = made && makes_complex(made->fx.target);
+  const bool wanted = c.target().starts_with("aten._fft_c2");
+  if (is == wanted) return given;
+  return r.call(is ? "aten::view_as_real" : "aten::view_as_complex", {given}, std::string(x->text));
+}
+
 void generic(Recovery& r, const FxCall& c) {
   std::string op = "aten::" + std::string(c.target().substr(5));
   if (op.ends_with(".default")) op.resize(op.size() - 8);
-  r.emit(op, c.all_args(r), c.result());
+  Args args = c.all_args(r);
+  if (!args.empty()) args[0] = first_argument(r, c, args[0]);
+  r.emit(op, std::move(args), c.result());
 }
 
 std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
@@ -443,7 +460,7 @@ void slice(Recovery& r, const FxCall& c) {
   const std::int64_t end = std::min(size, start + (at < out.size() ? out[at] : 1) * step);
   // x[:] is x itself: Python makes no view of it.
   if (start == 0 && end == size && step == 1) return r.define(c.result(), c.tensor(r, 0));
-  r.emit("aten::slice.Tensor", {c.tensor(r, 0), axis, start, end, step}, c.result());
+  r.emit("aten::slice.Tensor", {first_argument(r, c, c.tensor(r, 0)), axis, start, end, step}, c.result());
 }
 
 /// What is written into a slice: patterns/slice_assignment writes it.

@@ -513,3 +513,22 @@ class Precise(nn.Module):
 
 def precise():
     return Precise(), {"x": torch.randn(8, 16)}
+
+
+class Quantiser(nn.Module):
+    """The straight-through estimator and its two losses, of which TorchScript keeps no detach."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode, self.codes, self.decode = nn.Linear(16, 8), nn.Embedding(32, 8), nn.Linear(8, 16)
+
+    def forward(self, x):
+        z = self.encode(x)
+        q = self.codes(torch.matmul(z, self.codes.weight.t()).argmax(1))
+        loss = F.mse_loss(q, z.detach()) + 0.25 * F.mse_loss(q.detach(), z)
+        q = z + (q - z).detach()
+        return self.decode(q).mean() + loss
+
+
+def quantiser():
+    return Quantiser(), {"x": torch.randn(8, 16)}

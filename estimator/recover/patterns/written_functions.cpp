@@ -234,6 +234,16 @@ void find_addc(Recovery& r, NodeIndex add) {
   }
 }
 
+/// z + (q - z).detach(), the straight-through estimator, of which TorchScript keeps no detach: the sum is q without it.
+void find_straight_through(Recovery& r, NodeIndex add) {
+  const GraphView& g = r.graph;
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    const ValueId z = g.input(add, i), difference = g.input(add, 1 - i);
+    if (z.valid() && !g.is_stored(z) && under(g, difference, "Sub", 1) == z && g.only_reader(difference) != no_node)
+      r.restore_call(difference, "detach", {});
+  }
+}
+
 }  // namespace
 
 void plan_written_functions(Recovery& r) {
@@ -255,6 +265,7 @@ void plan_written_functions(Recovery& r) {
       if (const auto cosine = cosine_of_decomposition(g, n)) claim_cosine(r, *cosine);
     if (g.is(n, "Add")) {
       find_addc(r, n);
+      if (!r.origins.has_text()) find_straight_through(r, n);
       find_alpha_dropout(r, n);
     }
     if (g.is(n, "Div"))
