@@ -114,7 +114,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each
   // product.
   if (origins_.has_text())
-    if (const char kind = named_kind(v); kind == 'b' || (anonymous && kind != 'p')) p.buffer = true;
+    if (const char kind = named_kind(v); kind == 'b' || kind == 'c' || (anonymous && kind != 'p')) p.buffer = true;
   p.trainable = !p.buffer;
   // Folding lists its new weights last: their place is where they are used.
   e.initializer = init && !is_anonymous(p.name) ? place_.at(v) : -1;
@@ -186,7 +186,7 @@ ValueId ParameterTable::initializer_named(std::string_view reference) const {
 
 char ParameterTable::named_kind(ValueId v) {
   const auto look = [this](const FxArg& a, auto&& self) -> void {
-    if (a.is_reference() && (a.text.starts_with("b_") || a.text.starts_with("p_")))
+    if (a.is_reference() && (a.text.starts_with("b_") || a.text.starts_with("c_") || a.text.starts_with("p_")))
       if (const ValueId named = initializer_named(a.text); named.valid()) named_kinds_.emplace(named, a.text.front());
     for (const FxArg& item : a.items) self(item, self);
   };
