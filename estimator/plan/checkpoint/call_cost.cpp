@@ -72,7 +72,8 @@ class Cost {
     if (call_.outputs.empty()) return {};
     if (!call_.view) moved_ = bytes(in_) + bytes(call_.outputs);
     if (!heavy()) moving();
-    const auto picoseconds = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e12); };
+    // No call of a step that anyone runs takes a quarter of an hour; sums of them stay in 64 bits.
+    const auto picoseconds = [](double seconds) { return static_cast<std::int64_t>(std::min(seconds, 1e3) * 1e12); };
     return {flops_, moved_, picoseconds(time_.forward + beside_), picoseconds(beside_), picoseconds(time_.backward)};
   }
 
@@ -210,6 +211,7 @@ class Cost {
   }
 
   Moving of_kernels() const {
+    if (in_.empty()) return {.bytes = moved_};
     const double n = result(), size = element_size(out()), made = n * size;
     if (name_.find("batch_norm") != std::string_view::npos) return batch_norm();
     if (is_one_of(name_, {"layer_norm", "native_layer_norm", "group_norm", "rms_norm", "instance_norm"}))

@@ -18,6 +18,7 @@ double ceil_to(double n, double unit) { return std::ceil(n / unit) * unit; }
 /// are partly empty.
 double busy(double rows, double columns, double batch = 1) {
   const double tiles = batch * std::ceil(rows / tile) * std::ceil(columns / tile);
+  if (tiles == 0) return 1;
   return batch * rows * columns / (tile * tile * ceil_to(tiles, multiprocessors));
 }
 
