@@ -237,6 +237,10 @@ SlotId Session::loss_of_output(const Program& program) {
   const auto text = std::string_view("loss");
   switch (scenario_.loss) {
     case LossKind::cross_entropy: {
+      if (dims.empty())
+        throw usage_error("cross-entropy needs scores of classes, but the first output '" +
+                              printable(program.outputs.front().name) + "' is one number",
+                          "", "--loss none: the model returns its loss");
       if (dims.size() == 3) {
         const SlotId logits = fresh(), labels = fresh();
         call("aten::view", {out, Dims{-1, dims.back()}}, {logits}, text);
