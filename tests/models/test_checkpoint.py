@@ -110,7 +110,7 @@ class PastedCode(unittest.TestCase):
 
     def test_decoder_with_dropout(self):
         # Planned for a length at which there is something to gain. Dropout keeps other masks on a CPU.
-        self.paste("gpt2", "gpt2:gpt2", "--seq", "512", bytes_too=False)
+        self.paste("gpt2", "gpt2:gpt2", "--seq", "1024", bytes_too=False)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class Cost {
       if (in_.size() < 3 || in_[0].dims.size() < 2 || in_[1].dims.size() < 2) return false;
       attention();
     } else if (name_ == "einsum") {
-      flat_product(einsum_flops(call_.equation, in_), std::max(needs(0) + needs(1), 0));
+      flat_product(einsum_flops(call_.equation, in_), gradients());
     } else if (is_one_of(name_, {"lstm", "gru", "rnn_tanh", "rnn_relu"}) && !in_.empty()) {
       double flops = 0;
       for (const CostTensor& t : in_.subspan(1))
@@ -140,7 +140,8 @@ class Cost {
       time_.backward += launch_seconds + result() * size / 2.2e12;  // the bias' sum
   }
 
-  void flat_product(double flops, int gradients) {
+  /// Of which only the operations are known.
+  void flat_product(double flops, double gradients) {
     flops_ = flops;
     const double rate = half() ? 400e12 : mode_.tf32 ? 200e12 : 45e12;
     time_ += {launch_seconds + flops / rate, gradients * (launch_seconds + flops / rate)};
