@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -55,8 +57,13 @@ class Holes {
 
 class DriverAddresses final : public AddressModel {
  public:
-  explicit DriverAddresses(Address top)
-      : context_(top / chunk * chunk - static_cast<Address>(context_space)), lowest_(context_) {
+  explicit DriverAddresses(std::optional<Address> below) {
+    if (below) {
+      lowest_ = *below / chunk * chunk;
+      context_ = std::numeric_limits<Address>::max();
+      grown_ = true;
+      return;
+    }
     holes_.add(context_ + static_cast<Address>(low_end), low_end_size);
     holes_.add(context_ + static_cast<Address>(high_end), high_end_size);
   }
@@ -153,16 +160,19 @@ class DriverAddresses final : public AddressModel {
     }
   }
 
-  Address context_;                              // begin of its space
-  bool grown_ = false;                           // whether cuDNN's kernels are loaded
-  Address lowest_;                               // of all chunks so far
-  Address next_reservation_ = Address{1} << 40;  // far below them
-  Holes holes_;                                  // in chunks that are in use
-  std::map<Address, std::int64_t> free_chunks_;  // whole chunks above lowest_ that went back
+  Address context_ =
+      (Address{1} << 47) - static_cast<Address>(context_space);  // begin of its space; of a process under way: none
+  bool grown_ = false;                                           // whether cuDNN's kernels are loaded
+  Address lowest_ = context_;                                    // of all chunks so far
+  Address next_reservation_ = Address{1} << 40;                  // far below them
+  Holes holes_;                                                  // in chunks that are in use
+  std::map<Address, std::int64_t> free_chunks_;                  // whole chunks above lowest_ that went back
 };
 
 }  // namespace
 
-std::unique_ptr<AddressModel> driver_addresses(Address top) { return std::make_unique<DriverAddresses>(top); }
+std::unique_ptr<AddressModel> driver_addresses(std::optional<Address> below) {
+  return std::make_unique<DriverAddresses>(below);
+}
 
 }  // namespace headroom

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,8 +55,8 @@ class AddressModel {
 /// Measured on driver 580 (H200: cudaMalloc by hand, and nine runs with their addresses): chunks of 32 MiB downwards; a
 /// segment fills the rest of a chunk where it can, of the newest one, which is the lowest. The context's own space
 /// above them is free for segments too once cuDNN's kernels have made the driver use it.
-/// `top`: no address is at or above it.
-std::unique_ptr<AddressModel> driver_addresses(Address top = Address{1} << 47);
+/// `below`: of a process that has made segments already, the lowest of their addresses; absent: a new process.
+std::unique_ptr<AddressModel> driver_addresses(std::optional<Address> below = std::nullopt);
 
 class Allocator {
  public:

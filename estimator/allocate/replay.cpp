@@ -12,10 +12,10 @@ namespace headroom {
 namespace {
 
 /// Below everything that was recorded, so that new segments cannot meet old ones.
-Address below_recorded(const std::vector<SegmentRecord>& segments) {
-  Address top = Address{1} << 47;
-  for (const SegmentRecord& segment : segments) top = std::min(top, segment.address);
-  return top;
+std::optional<Address> below_recorded(const std::vector<SegmentRecord>& segments) {
+  std::optional<Address> below;
+  for (const SegmentRecord& segment : segments) below = std::min(below.value_or(segment.address), segment.address);
+  return below;
 }
 
 }  // namespace

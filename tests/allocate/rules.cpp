@@ -290,6 +290,16 @@ TEST_CASE("new segments lie where the driver puts them: chunks of 32 MiB downwar
   CHECK(addresses->place_segment(32 * MiB) == third);
 }
 
+TEST_CASE("segments of a process under way lie below those that it has made") {
+  constexpr Address made = Address{1} << 40;
+  const auto addresses = driver_addresses(made);
+  const Address first = addresses->place_segment(2 * MiB);
+  CHECK(first == made - 32 * MiB);
+  addresses->cudnn_loaded();
+  CHECK(addresses->place_segment(20 * MiB) == first + 2 * MiB);
+  CHECK(addresses->place_segment(20 * MiB) == first - 32 * MiB);
+}
+
 TEST_CASE("the context's space is there for segments once cuDNN's kernels are loaded") {
   const auto addresses = driver_addresses();
   const Address small = addresses->place_segment(2 * MiB);
