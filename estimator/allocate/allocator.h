@@ -52,8 +52,8 @@ class AddressModel {
   virtual void cudnn_loaded() {}
 };
 
-/// Measured on driver 580 (H200: cudaMalloc by hand, and eight runs with their addresses): chunks of 32 MiB downwards; a
-/// segment fills the rest of a chunk where it can, of the newest one, which is the lowest. The context's own space
+/// Measured on driver 580 (H200: cudaMalloc by hand, and eight runs with their addresses): chunks of 32 MiB downwards;
+/// a segment fills the rest of a chunk where it can, of the newest one, which is the lowest. The context's own space
 /// above them is free for segments too once cuDNN's kernels have made the driver use it.
 /// `below`: of a process that has made segments already, the lowest of their addresses; absent: a new process.
 std::unique_ptr<AddressModel> driver_addresses(std::optional<Address> below = std::nullopt);
