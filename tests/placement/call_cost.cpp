@@ -67,6 +67,7 @@ TEST_CASE("the time of a step's calls, and what a rerun takes of it, are as on t
       s->backward.measured += count * std::stod(std::string(f[10]));
     }
   }
+  // For a new fit.
   const bool told = std::getenv("HEADROOM_TELL") != nullptr;
   if (told)
     for (const auto& [name, s] : operators)

@@ -1,4 +1,5 @@
 #include "estimator/shadow/kernels/reduce.h"
+#include "estimator/shadow/kernels/ceil_div.h"
 
 #include <algorithm>
 #include <bit>
@@ -25,8 +26,6 @@ struct Scratch {
 
 constexpr std::int64_t max_threads = 512;
 constexpr std::int64_t warp = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t largest_power_of_two(std::int64_t n, std::int64_t limit) {
   return n >= limit

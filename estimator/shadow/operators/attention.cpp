@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimator/base/error.h"
+#include "estimator/shadow/kernels/ceil_div.h"
 #include "estimator/shadow/kernels/reduce.h"
 #include "estimator/shadow/kernels/spatial.h"
 #include "estimator/shadow/kernels/views.h"
@@ -332,7 +333,6 @@ Outputs efficient_attention_backward(Shadow& m, Args a) {
 std::int64_t flash_splits(std::int64_t blocks, std::int64_t processors, std::int64_t key_blocks) {
   if (static_cast<double>(blocks) >= 0.8 * static_cast<double>(processors)) return 1;
   const std::int64_t most = std::min<std::int64_t>({128, processors, key_blocks});
-  const auto ceil_div = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
   const auto eligible = [&](std::int64_t n) {
     return n == 1 || ceil_div(key_blocks, n) != ceil_div(key_blocks, n - 1);
   };

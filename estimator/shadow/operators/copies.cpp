@@ -71,7 +71,7 @@ Outputs cast_to(Shadow& m, Args a) {
 // ---- writing into part of a tensor --------------------------------------------------------------------------------
 
 /// CopyBackwards or FillBackward, inside CopySlices where what is written into is a view
-/// (torch/csrc/autograd/functions/ tensor.cpp): the node of the base then, which copies the gradient, and its part
+/// (torch/csrc/autograd/functions/tensor.cpp): the node of the base then, which copies the gradient, and its part
 /// again for the source.
 class WrittenInto final : public Node {
  public:

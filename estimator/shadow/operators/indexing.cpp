@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "estimator/base/error.h"
+#include "estimator/shadow/kernels/ceil_div.h"
 #include "estimator/shadow/kernels/formats.h"
 #include "estimator/shadow/kernels/iterator.h"
 #include "estimator/shadow/kernels/views.h"
@@ -35,27 +36,23 @@ std::int64_t eight(std::int64_t n) { return checked_mul(8, n); }
 
 /// cub::DeviceRadixSort of n pairs of int64 by the lowest `bits`: nothing to speak of in one tile; else second buffers
 /// for keys and values where one pass of eight bits is not enough, a histogram a pass, look-back state of a tile of
-/// 4,608 pairs (probes: 44 counts from 3,073 to 2,097,152 by all bits, 4,096 by 11, nine from 3,073 to 1,048,576 by 7).
+/// 4,608 pairs (probes: 44 counts from 3,073 to 2,097,152 by all bits, 4,096 by 11, ten from 3,073 to 1,048,576 by 7).
 std::int64_t sort_scratch(std::int64_t n, int bits = 64) {
   constexpr std::int64_t single_tile = 2304, tile = 4608;
   if (n <= single_tile) return 1;
   const std::int64_t passes = (bits + 7) / 8;
   const std::int64_t buffers = passes > 1 ? 2 * Bytes(eight(n)).rounded_up(256).count() : 0;
-  return buffers + passes * 256 * 8 + 1024 * ((n + tile - 1) / tile) + 256 + 255;
+  return buffers + passes * 256 * 8 + 1024 * ceil_div(n, tile) + 256 + 255;
 }
 
-/// cub::DeviceScan over n int64 values: look-back state of a tile (probes: 3,840 and 1,572,864 elements, and sums over
-/// 100 to 50,257 segments).
-std::int64_t scan_scratch(std::int64_t n) {
-  constexpr std::int64_t tile = 896;
-  return Bytes(768 + 16 * ((n + tile - 1) / tile)).rounded_up(256).count() + 255;
+/// Look-back state of `bytes` a tile, beside what cub takes in any case.
+std::int64_t look_back(std::int64_t n, std::int64_t tile, std::int64_t bytes) {
+  return Bytes(768 + bytes * ceil_div(n, tile)).rounded_up(256).count() + 255;
 }
-
+/// cub::DeviceScan over n int64 values (probes: 3,840 and 1,572,864 elements, and sums over 100 to 50,257 segments).
+std::int64_t scan_scratch(std::int64_t n) { return look_back(n, 896, 16); }
 /// cub::DeviceSelect::UniqueByKey of n int64 keys (probes: 44 counts from 3,073 to 2,097,152).
-std::int64_t unique_scratch(std::int64_t n) {
-  constexpr std::int64_t tile = 2240;
-  return Bytes(768 + 8 * ((n + tile - 1) / tile)).rounded_up(256).count() + 255;
-}
+std::int64_t unique_scratch(std::int64_t n) { return look_back(n, 2240, 8); }
 
 // ---- one index tensor ---------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "estimator/shadow/kernels/ceil_div.h"
 #include "estimator/shadow/kernels/reduce.h"
 #include "estimator/shadow/kernels/spatial.h"
 #include "estimator/shadow/operator.h"
@@ -11,8 +12,6 @@
 
 namespace headroom::shadow {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Statistics of half inputs are float32 (at::toAccumulateType on CUDA).
 DType accumulate_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
