@@ -1,5 +1,8 @@
 #include "estimator/shadow/recorder.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace headroom::shadow {
 
 Category Recorder::temporaries() const {
@@ -133,6 +136,26 @@ std::int32_t Recorder::repeat(std::span<const Block> blocks, std::span<const Eve
          .index = first + e.block});
   }
   return first;
+}
+
+bool Recorder::frees_own_blocks(Mark begin, Mark end) const {
+  return std::all_of(trace_.events.begin() + static_cast<std::ptrdiff_t>(begin.events),
+                     trace_.events.begin() + static_cast<std::ptrdiff_t>(end.events), [&](const TraceEvent& e) {
+                       return e.kind != TraceEvent::Kind::free || e.index >= static_cast<std::int32_t>(begin.blocks);
+                     });
+}
+
+std::vector<std::int32_t> Recorder::repeat_blocks(Mark begin, Mark end, int step,
+                                                  std::span<const std::int32_t> left_out) {
+  std::vector<std::int32_t> places(end.blocks - begin.blocks, -1);
+  trace_.blocks.reserve(trace_.blocks.size() + places.size());
+  for (std::size_t i = begin.blocks; i < end.blocks; ++i) {
+    if (std::ranges::find(left_out, static_cast<std::int32_t>(i)) != left_out.end()) continue;
+    places[i - begin.blocks] = static_cast<std::int32_t>(trace_.blocks.size());
+    trace_.blocks.push_back(trace_.blocks[i]);
+    trace_.blocks.back().step = step;
+  }
+  return places;
 }
 
 Ref<Storage> Recorder::storage(std::int32_t block, Bytes bytes) {

@@ -62,10 +62,15 @@ class Recorder {
   bool read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const;
   /// Appends a stretch; returns its first block.
   std::int32_t repeat(std::span<const Block> blocks, std::span<const Event> events);
-  /// Appends the stretch from `begin` to `end` once more, as of step `step`. Of its own blocks there are new ones, the
-  /// first of which is returned; `older` says which block takes the place of one that was there before.
+  /// Whether every block freed between the marks was made between them.
+  bool frees_own_blocks(Mark begin, Mark end) const;
+  /// Makes the blocks from `begin` to `end` once more, as of step `step`, without those of `left_out`: the new block of
+  /// each; -1 for none.
+  std::vector<std::int32_t> repeat_blocks(Mark begin, Mark end, int step, std::span<const std::int32_t> left_out = {});
+  /// Appends the events [begin, end) once more, as of step `step`; `place` says which block takes the place of one, -1
+  /// that the event does not come again.
   template <class F>
-  std::int32_t repeat(Mark begin, Mark end, int step, F&& older);
+  void repeat_events(std::size_t begin, std::size_t end, int step, F&& place);
   /// The storage of a block that lives; -1: of none.
   Ref<Storage> storage(std::int32_t block, Bytes bytes);
 
@@ -97,24 +102,21 @@ class Recorder {
 };
 
 template <class F>
-std::int32_t Recorder::repeat(Mark begin, Mark end, int step, F&& older) {
-  const auto first_old = static_cast<std::int32_t>(begin.blocks),
-             first = static_cast<std::int32_t>(trace_.blocks.size());
-  trace_.blocks.reserve(trace_.blocks.size() + end.blocks - begin.blocks);
-  for (std::size_t i = begin.blocks; i < end.blocks; ++i) {
-    trace_.blocks.push_back(trace_.blocks[i]);
-    trace_.blocks.back().step = step;
-  }
-  trace_.events.reserve(trace_.events.size() + end.events - begin.events);
-  for (std::size_t i = begin.events; i < end.events; ++i) {
+void Recorder::repeat_events(std::size_t begin, std::size_t end, int step, F&& place) {
+  trace_.events.reserve(trace_.events.size() + end - begin);
+  for (std::size_t i = begin; i < end; ++i) {
     TraceEvent e = trace_.events[i];
-    if (e.kind == TraceEvent::Kind::phase)
-      e.index = step;
-    else if (e.of_block())
-      e.index = e.index >= first_old ? e.index - first_old + first : older(e.index);
+    if (e.kind == TraceEvent::Kind::cudnn) continue;  // is loaded
+    if (e.kind == TraceEvent::Kind::phase) {
+      e.index = step_ = step;
+      phase_ = e.phase;
+    } else if ((e.index = place(e.index)) < 0) {
+      continue;
+    } else if (e.kind != TraceEvent::Kind::becomes) {
+      live_blocks_ += e.kind == TraceEvent::Kind::alloc ? 1U : ~std::size_t{0};
+    }
     trace_.events.push_back(e);
   }
-  return first;
 }
 
 }  // namespace headroom::shadow

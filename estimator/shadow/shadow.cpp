@@ -113,6 +113,7 @@ void Shadow::call(std::string_view op, std::span<const Arg> args, std::span<cons
 }
 
 void Shadow::assign(SlotId to, SlotId from) {
+  if (first_pass_) first_pass_->binds(to.at());
   Value v = slots_[from.at()];
   slots_[to.at()] = std::move(v);
 }
@@ -177,6 +178,16 @@ void Shadow::leave_checkpoint() {
 
 void Shadow::phase(Phase phase, int step) { recorder_.begin(phase, step); }
 
+void Shadow::begin_pass(int step) {
+  if (step == 0 && !recorder_.log) first_pass_.emplace(recorder_, slots_);
+}
+
+void Shadow::end_pass() {
+  if (first_pass_) first_pass_->end(workspaces());
+}
+
+bool Shadow::repeat_pass(int step) { return first_pass_ && first_pass_->repeat(step); }
+
 bool Shadow::repeat_step(int step) {
   if (recorder_.log) return false;  // it wants to see every call
   if (!steady_.reached()) return steady_.repeat(portrait(), step);
@@ -196,8 +207,7 @@ Portrait Shadow::portrait() {
   Portrait p = steady_.portrait();
   for (const auto& of_category : variables)
     for (const Value* v : of_category) p.add(*v);
-  for (const auto* workspace : {&cublas_[0], &cublas_[1], &cublaslt_[0], &cublaslt_[1], &dropout_state_})
-    p.add(*workspace);
+  for (const Ref<Storage>* workspace : workspaces()) p.add(*workspace);
   p.add(static_cast<std::uint64_t>(recorder_.purpose) << 1 | (grad_enabled_ ? 1U : 0U));
   if (checkpoint_ || autocast_depth_ > 0 || !cast_cache_.casts.empty()) p.spoil();
   p.finish();
@@ -539,6 +549,7 @@ void Shadow::use_cublaslt() {
 
 void Shadow::use_dropout_state() {
   if (dropout_state_) return;
+  first_pass_.reset();
   scratch(Bytes(8));  // the seed, drawn on the device
   dropout_state_ = workspace(Bytes(std::int64_t{24} * device_.sm_count * device_.threads_per_sm));
 }

@@ -16,6 +16,7 @@
 #include "estimator/program/scenario.h"
 #include "estimator/shadow/autograd.h"
 #include "estimator/shadow/effect.h"
+#include "estimator/shadow/first_pass.h"
 #include "estimator/shadow/operator.h"
 #include "estimator/shadow/recorder.h"
 #include "estimator/shadow/signature.h"
@@ -91,6 +92,9 @@ class Shadow final : public Machine, private FormulaHost {
   void enter_checkpoint(const CheckpointSegment& segment) override;
   void leave_checkpoint() override;
   void phase(Phase phase, int step) override;
+  void begin_pass(int step) override;
+  void end_pass() override;
+  bool repeat_pass(int step) override;
   bool repeat_step(int step) override;
   void purpose(Category category) override { recorder_.purpose = category; }
 
@@ -202,6 +206,10 @@ class Shadow final : public Machine, private FormulaHost {
   void set_history(const Entry& e, std::span<const Value> args, const Outputs& outputs, Ref<Node> node);
   void cast_arguments(const Entry& e, Arguments& args);
   Portrait portrait();
+  /// What libraries took for the life of the process.
+  std::array<const Ref<Storage>*, 5> workspaces() const {
+    return {&cublas_[0], &cublas_[1], &cublaslt_[0], &cublaslt_[1], &dropout_state_};
+  }
   Value cached_cast(const Value& v, DType to);
   Value value_of(const Arg& a) const;
 
@@ -211,6 +219,7 @@ class Shadow final : public Machine, private FormulaHost {
   Recorder recorder_;
   Steady steady_{recorder_};
   std::vector<Value> slots_;
+  std::optional<FirstPass> first_pass_;
   std::unordered_map<std::string_view, std::unique_ptr<Entry>> entries_;  ///< keys: the entries' names
   std::array<const Entry*, 256> recent_entries_{};                        ///< by where the caller's name lies
   BySignature<Ref<CallPlan>> plans_;

@@ -25,13 +25,13 @@ void Steady::repeat(int step) {
   // Where the executed step began with a block, this one begins with the block at the same place of its portrait.
   std::vector<std::int32_t> in_place_of(begin_.blocks, -1);
   for (std::size_t i = 0; i < now_.size(); ++i) in_place_of[static_cast<std::size_t>(before_->blocks()[i])] = now_[i];
-  const auto older = [&](std::int32_t block) { return in_place_of[static_cast<std::size_t>(block)]; };
-  const std::int32_t first = recorder_.repeat(begin_, end_, step, older);
-  const auto first_executed = static_cast<std::int32_t>(begin_.blocks);
+  const std::vector<std::int32_t> own = recorder_.repeat_blocks(begin_, end_, step);
+  in_place_of.insert(in_place_of.end(), own.begin(), own.end());
+  const auto place = [&](std::int32_t block) { return in_place_of[static_cast<std::size_t>(block)]; };
+  recorder_.repeat_events(begin_.events, end_.events, step, place);
   std::vector<std::int32_t> next;
   next.reserve(after_.size());
-  for (const std::int32_t block : after_)
-    next.push_back(block < first_executed ? older(block) : block - first_executed + first);
+  for (const std::int32_t block : after_) next.push_back(place(block));
   now_ = std::move(next);
 }
 

@@ -104,6 +104,15 @@ class Machine {
   virtual void enter_checkpoint(const CheckpointSegment& segment) = 0;
   virtual void leave_checkpoint() = 0;
 
+  /// A pass: what a step does before its optimizer (forward, loss, backward, once for each micro-batch).
+  virtual void begin_pass(int step) { static_cast<void>(step); }
+  virtual void end_pass() {}
+  /// Instead of a pass of the program that the last one ran: true when the machine can tell what it would do, and has
+  /// counted it as done.
+  virtual bool repeat_pass(int step) {
+    static_cast<void>(step);
+    return false;
+  }
   /// Between two steps that run the same program: true when the machine can tell that step `step` would do what the
   /// last one did, and has counted it as done.
   virtual bool repeat_step(int step) {

@@ -195,10 +195,23 @@ void Session::step(int index, const Program& program) {
   m_.purpose(Category::inputs);
   make_batch(program);
   m_.purpose(Category::forward_temporaries);
+  if (scenario_.training() && scenario_.zero_grad == ZeroGrad::before_forward) zero_gradients();
+  if (std::exchange(passed_, &program) != &program || !m_.repeat_pass(index)) pass(index, program);
+  if (scenario_.training()) {
+    update(index);
+  } else {
+    m_.phase(Phase::zero_grad, index);
+    if (!scenario_.keeps_outputs()) drop_outputs();
+  }
+}
+
+void Session::pass(int index, const Program& program) {
+  m_.begin_pass(index);
   if (scenario_.training())
-    train_step(index, program);
+    training_pass(index, program);
   else
-    infer_step(index, program);
+    inference_pass(program);
+  m_.end_pass();
 }
 
 void Session::forward(const Program& program) {
@@ -208,26 +221,24 @@ void Session::forward(const Program& program) {
   if (!pass) pass = std::make_unique<ForwardPass>(m_, program, checkpointed_ranges(program, scenario_));
   pass->run();
   // `out = model(x)`: the previous result goes only now.
-  Slots previous = std::exchange(kept_outputs_, {});
+  std::size_t kept = 0;
   for (const ProgramOutput& o : program.outputs) {
     if (!m_.holds(o.slot)) continue;
-    kept_outputs_.push_back(fresh());
-    m_.assign(kept_outputs_.back(), o.slot);
+    if (kept == kept_outputs_.size()) kept_outputs_.push_back(fresh());
+    m_.assign(kept_outputs_[kept++], o.slot);
     m_.drop(o.slot);
   }
-  for (const SlotId s : previous) m_.drop(s);
 }
 
-void Session::infer_step(int index, const Program& program) {
+void Session::drop_outputs() {
+  for (const SlotId s : kept_outputs_) m_.drop(s);
+}
+
+void Session::inference_pass(const Program& program) {
   m_.set_grad_enabled(false);
   forward(program);
   if (scenario_.autocast_dtype() != DType::undefined) m_.leave_autocast();
   m_.set_grad_enabled(true);
-  m_.phase(Phase::zero_grad, index);
-  if (!scenario_.keeps_outputs()) {
-    for (const SlotId s : kept_outputs_) m_.drop(s);
-    kept_outputs_.clear();
-  }
 }
 
 SlotId Session::loss_of_output(const Program& program) {
@@ -291,10 +302,8 @@ SlotId Session::loss_of_output(const Program& program) {
   return loss;
 }
 
-void Session::train_step(int index, const Program& program) {
+void Session::training_pass(int index, const Program& program) {
   const bool amp = scenario_.autocast_dtype() != DType::undefined;
-  const bool scaler = scenario_.precision == Precision::amp_fp16;
-  if (scenario_.zero_grad == ZeroGrad::before_forward) zero_gradients();
   for (std::int64_t micro = 0; micro < scenario_.accumulate; ++micro) {
     if (micro > 0) m_.phase(Phase::forward, index);
     m_.purpose(Category::forward_temporaries);
@@ -303,14 +312,11 @@ void Session::train_step(int index, const Program& program) {
     call("aten::div.Tensor", {raw, scenario_.accumulate}, {loss}, "loss");
     m_.drop(raw);
     if (amp) m_.leave_autocast();
-    if (!scenario_.keeps_outputs()) {
-      for (const SlotId s : kept_outputs_) m_.drop(s);
-      kept_outputs_.clear();
-    }
+    if (!scenario_.keeps_outputs()) drop_outputs();
     m_.phase(Phase::backward, index);
     m_.purpose(Category::backward_temporaries);
     if (scenario_.zero_grad == ZeroGrad::before_backward && micro == 0) zero_gradients();
-    if (scaler) {
+    if (scales()) {
       if (!scale_.valid()) {
         scale_ = fresh();
         growth_tracker_ = fresh();
@@ -330,12 +336,15 @@ void Session::train_step(int index, const Program& program) {
     else
       m_.drop(loss);
   }
+}
+
+void Session::update(int index) {
   m_.phase(Phase::optimizer, index);
   m_.purpose(Category::optimizer_temporaries);
   m_.set_grad_enabled(false);
   OptimizerContext context(m_, next_slot_);
   SlotId found_inf;
-  if (scaler && optimizer_) {
+  if (scales() && optimizer_) {
     // GradScaler.unscale_: 1/scale computed in double; the flag and the inverse are copied for each device
     // (_MultiDeviceReplicator), and only the flag's copy outlives the call.
     const SlotId wide = context.one("aten::to.dtype", {scale_, DType::f64});
@@ -362,7 +371,7 @@ void Session::train_step(int index, const Program& program) {
   }
   if (scenario_.clip_grad) clip_gradients();
   // GradScaler.step: none after an overflow, which its first scales cause.
-  if (optimizer_ && !(scaler && index < scenario_.skipped_steps)) optimizer_->step(context);
+  if (optimizer_ && !(scales() && index < scenario_.skipped_steps)) optimizer_->step(context);
   if (found_inf.valid()) {
     context.call("aten::_amp_update_scale_", {scale_, growth_tracker_, found_inf, 2.0, 0.5, std::int64_t{2000}});
     m_.drop(found_inf);

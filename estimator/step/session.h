@@ -36,8 +36,12 @@ class Session {
   void drop_batch();
   void forward(const Program& program);
   SlotId loss_of_output(const Program& program);
-  void train_step(int index, const Program& program);
-  void infer_step(int index, const Program& program);
+  void pass(int index, const Program& program);
+  void training_pass(int index, const Program& program);
+  void inference_pass(const Program& program);
+  void update(int index);
+  void drop_outputs();
+  bool scales() const { return scenario_.precision == Precision::amp_fp16; }  ///< by GradScaler
   void clip_gradients();
   void zero_gradients();
   SlotId fresh();
@@ -52,6 +56,7 @@ class Session {
   std::unique_ptr<Optimizer> optimizer_;
   std::map<const Program*, std::unique_ptr<ForwardPass>> forwards_;
   const Program* batch_of_ = nullptr;  ///< whose batch is on the device
+  const Program* passed_ = nullptr;    ///< whose pass was the last
   SlotId target_;
   Slots kept_outputs_;  ///< `out` of the loop
   Slots leaked_;        ///< --leak loss: the list that every loss is appended to

@@ -18,9 +18,11 @@ struct Run {
   int repeated = 0;
 };
 
-/// Five steps, of which those are repeated that can be, or none.
+/// Five steps, of which those are repeated that can be, and the second's pass, or none: where every call is noted.
 Run run(const Program& program, const Scenario& scenario, bool repeat) {
   shadow::Shadow machine(*aten::table_for("2.11").table, {});
+  shadow::StepLog log;
+  if (!repeat) machine.recorder().log = &log;
   const Program* const programs[] = {&program};
   Session session(machine, programs, scenario);
   session.setup();
@@ -65,6 +67,32 @@ TEST_CASE("steps 2, 3 and 4 repeat step 1") {
   check("unet.onnx", {.optimizer = OptimizerKind::sgd_momentum, .channels_last = true}, 3);
   check("lstm_lm.ts.onnx", {.optimizer = OptimizerKind::adagrad, .keep_grads = true}, 3);
   check("translator.onnx", {.zero_grad = ZeroGrad::before_backward, .outputs = OutputsKept::drop}, 3);
+}
+
+bool repeats_pass(const std::string& file, Scenario scenario) {
+  scenario.batch = 2;
+  scenario.sequence = 16;
+  const ShapedPrograms programs = shaped_programs(read_model(HEADROOM_ZOO "/" + file), scenario);
+  shadow::Shadow machine(*aten::table_for("2.11").table, {});
+  Session session(machine, programs.order, scenario);
+  session.setup();
+  session.step(0, *programs.programs[0]);
+  return machine.repeat_pass(1);
+}
+
+TEST_CASE("the second step's pass is the first's") {
+  CHECK(repeats_pass("gpt2.onnx", {}));
+  CHECK(repeats_pass("gpt2.onnx", {.accumulate = 2, .outputs = OutputsKept::drop}));
+  CHECK(repeats_pass("gpt2.onnx", {.checkpoint = CheckpointKind::blocks}));
+  CHECK(repeats_pass("unet.onnx", {.precision = Precision::amp_bf16}));
+  CHECK(repeats_pass("vit_16.onnx", {.task = Task::infer}));
+}
+
+TEST_CASE("passes that find or leave something else are executed") {
+  CHECK_FALSE(repeats_pass("mlp.onnx", {.keep_grads = true}));
+  CHECK_FALSE(repeats_pass("mlp.onnx", {.zero_grad = ZeroGrad::before_backward}));
+  CHECK_FALSE(repeats_pass("mlp.onnx", {.leak = Leak::loss}));
+  CHECK_FALSE(repeats_pass("mlp.onnx", {.precision = Precision::amp_fp16}));  // GradScaler makes its scale
 }
 
 TEST_CASE("a loop that keeps every loss has no steady state") { check("mlp.onnx", {.leak = Leak::loss}, 0); }
