@@ -7,17 +7,23 @@
 namespace headroom {
 
 OpId ProgramBuilder::op(std::string_view name) {
-  const auto [it, fresh] = ops_.try_emplace(std::string(name), OpId(program_.op_names.size()));
-  if (fresh) program_.op_names.emplace_back(name);
-  return it->second;
+  if (const auto it = ops_.find(name); it != ops_.end()) return it->second;
+  const OpId id(program_.op_names.size());
+  ops_.emplace(name, id);
+  program_.op_names.emplace_back(name);
+  return id;
 }
 
 ModuleId ProgramBuilder::module(std::string_view path, std::string_view class_name) {
-  const auto [it, fresh] = modules_.try_emplace(std::string(path), ModuleId(program_.modules.size()));
-  if (fresh) program_.modules.push_back({std::string(path), std::string(class_name)});
-  Module& m = program_.modules[it->second.at()];
-  if (m.class_name.empty()) m.class_name = class_name;
-  return it->second;
+  if (const auto it = modules_.find(path); it != modules_.end()) {
+    Module& m = program_.modules[it->second.at()];
+    if (m.class_name.empty()) m.class_name = class_name;
+    return it->second;
+  }
+  const ModuleId id(program_.modules.size());
+  modules_.emplace(path, id);
+  program_.modules.push_back({std::string(path), std::string(class_name)});
+  return id;
 }
 
 SlotId ProgramBuilder::slot(std::string name) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -112,9 +113,16 @@ class ProgramBuilder {
   Call& append(std::string_view op_name, std::vector<Arg> args, Slots outputs, ModuleId in, std::string site);
 
  private:
+  /// Looks strings up by views of them.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  template <class Id>
+  using ByName = std::unordered_map<std::string, Id, Hash, std::equal_to<>>;
+
   Program& program_;
-  std::unordered_map<std::string, OpId> ops_;
-  std::unordered_map<std::string, ModuleId> modules_;
+  ByName<OpId> ops_;
+  ByName<ModuleId> modules_;
 };
 
 /// Slots that a call reads (tensor arguments, also inside lists; not DTypeOf).

@@ -10,15 +10,7 @@ namespace {
 
 class Finder {
  public:
-  explicit Finder(const Recovery& r) : r_(r), calls_(r.program.calls) {
-    made_.assign(r.program.slot_count(), -1);
-    readers_.resize(r.program.slot_count());
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      for (const SlotId s : calls_[i].outputs)
-        if (s.valid()) made_[s.at()] = static_cast<std::int32_t>(i);
-      for_each_read(calls_[i], [&](SlotId s) { readers_[s.at()].push_back(static_cast<std::int32_t>(i)); });
-    }
-  }
+  Finder(const Recovery& r, const SlotUses& uses) : r_(r), calls_(r.program.calls), uses_(uses) {}
 
   CommonLocals run() {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -51,24 +43,25 @@ class Finder {
     const auto* s = std::get_if<SlotId>(&calls_[call].args[argument]);
     return s ? *s : SlotId{};
   }
+  std::int32_t maker(SlotId s) const { return s.valid() ? uses_.maker(s) : -1; }
   /// The call with this name that makes `s`; -1: another does.
   std::int32_t made_by(SlotId s, std::string_view op) const {
-    if (!s.valid() || made_[s.at()] < 0) return -1;
-    return name(static_cast<std::size_t>(made_[s.at()])) == op ? made_[s.at()] : -1;
+    const std::int32_t made = maker(s);
+    return made >= 0 && name(static_cast<std::size_t>(made)) == op ? made : -1;
   }
   /// The first result of a call; invalid: it has none.
   SlotId result(std::size_t i) const { return calls_[i].outputs.empty() ? SlotId{} : calls_[i].outputs[0]; }
   /// The only call that reads `s`; -1: none or several do.
   std::int32_t only_reader(SlotId s) const {
-    return s.valid() && readers_[s.at()].size() == 1 ? readers_[s.at()][0] : -1;
+    return s.valid() && uses_.readers(s).size() == 1 ? uses_.readers(s)[0] : -1;
   }
   bool is(std::int32_t call, std::string_view op) const {
     return call >= 0 && name(static_cast<std::size_t>(call)) == op;
   }
   bool same_module(std::size_t a, std::size_t b) const { return calls_[a].module == calls_[b].module; }
   void keep(SlotId s, std::int32_t until = -1, int place = 0) {
-    if (!s.valid() || made_[s.at()] < 0) return;
-    const CallOrigin& origin = r_.origin(static_cast<std::size_t>(made_[s.at()]));
+    if (maker(s) < 0) return;
+    const CallOrigin& origin = r_.origin(static_cast<std::size_t>(maker(s)));
     if (!origin.local && !origin.temporary) out_.try_emplace(s, CommonLocal{until, place});
   }
 
@@ -137,8 +130,8 @@ class Finder {
   /// The same where the products are written out: what softmax's scores come of, and what its weights multiply.
   void eager_attention(std::size_t softmax) {
     SlotId scores = tensor(softmax, 0);
-    while (scores.valid() && made_[scores.at()] >= 0 && made_by(scores, "aten::matmul") < 0) {
-      const auto i = static_cast<std::size_t>(made_[scores.at()]);
+    while (maker(scores) >= 0 && made_by(scores, "aten::matmul") < 0) {
+      const auto i = static_cast<std::size_t>(maker(scores));
       const std::string& op = name(i);
       if (op != "aten::add.Tensor" && op != "aten::mul.Tensor" && op != "aten::div.Tensor" && op != "aten::to.dtype" &&
           op != "aten::add_.Tensor")
@@ -238,7 +231,7 @@ class Finder {
     return static_cast<int>(std::ranges::count(inner.substr(outer.size()), '.')) + (outer.empty() ? 1 : 0);
   }
   int levels_below(SlotId s, std::size_t call) const {
-    return s.valid() && made_[s.at()] >= 0 ? below(static_cast<std::size_t>(made_[s.at()]), call) : 0;
+    return maker(s) >= 0 ? below(static_cast<std::size_t>(maker(s)), call) : 0;
   }
   /// As transformers calls the tables whose results it names.
   static bool is_embedding_name(std::string_view module) {
@@ -271,15 +264,14 @@ class Finder {
     if (made_by(tensor(static_cast<std::size_t>(across), 0), "aten::cat") < 0) return {};
     const SlotId x = tensor(static_cast<std::size_t>(straight), 0);
     if (!x.valid()) return {};
-    for (const std::int32_t reader : readers_[x.at()])
+    for (const std::int32_t reader : uses_.readers(x))
       if (name(static_cast<std::size_t>(reader)) == "aten::slice.Tensor") return x;
     return {};
   }
 
   const Recovery& r_;
   const std::vector<Call>& calls_;
-  std::vector<std::int32_t> made_;  ///< by slot: the call that makes it, -1: none
-  std::vector<std::vector<std::int32_t>> readers_;
+  const SlotUses& uses_;
   ModuleId named_branches_;  ///< adds what its branches return under names
   SlotId before_;            ///< turned first in its module
   std::int32_t before_call_ = 0;
@@ -288,6 +280,6 @@ class Finder {
 
 }  // namespace
 
-CommonLocals find_common_locals(const Recovery& r) { return Finder(r).run(); }
+CommonLocals find_common_locals(const Recovery& r, const SlotUses& uses) { return Finder(r, uses).run(); }
 
 }  // namespace headroom::recovery

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "estimator/recover/recovery.h"
+#include "estimator/recover/slot_uses.h"
 
 namespace headroom::recovery {
 
@@ -18,6 +19,6 @@ struct CommonLocal {
 using CommonLocals = std::unordered_map<SlotId, CommonLocal>;
 
 /// Of all values; of a file with source lines only those of T5's helper functions, whose lines are not in it.
-CommonLocals find_common_locals(const Recovery& r);
+CommonLocals find_common_locals(const Recovery& r, const SlotUses& uses);
 
 }  // namespace headroom::recovery

@@ -14,8 +14,10 @@ bool made_by(std::string_view name, std::string_view operation) {
          (number.front() == '_' && number.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
+/// Made by an operation: parameters have a dot in their names.
 bool is_constant(const Recovery& r, ValueId v) {
-  return v.valid() && r.origins.has_text() && r.graph.is_stored(v) && is_float(r.dtype(v)) && r.dims(v).size() >= 2;
+  return v.valid() && r.origins.has_text() && r.graph.is_stored(v) && is_float(r.dtype(v)) && r.dims(v).size() >= 2 &&
+         r.graph.name(v).find('.') == std::string_view::npos;
 }
 
 }  // namespace

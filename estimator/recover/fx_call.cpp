@@ -13,7 +13,7 @@ bool is_module_tensor(std::string_view reference) {
 
 namespace {
 
-void collect_references(const FxArg& a, std::vector<std::string_view>& out) {
+void collect_references(const FxArg& a, FxCall::Few<std::string_view>& out) {
   if (a.is_reference()) {
     if (std::find(out.begin(), out.end(), a.text) == out.end()) out.push_back(a.text);
   }
@@ -39,7 +39,8 @@ bool is_updated_buffer(const GraphView& g, NodeIndex n) {
 
 std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
   if (group.opaque || group.nodes.empty()) return std::nullopt;
-  FxCall c;
+  std::optional<FxCall> call(std::in_place);
+  FxCall& c = *call;
   c.group_ = &group;
   c.graph_ = &r.graph;
   const GraphView& g = r.graph;
@@ -70,11 +71,11 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
     if (const NodeIndex product = c.find({"MatMul", "Gemm"}); product != no_node)
       std::ranges::stable_partition(c.data_, [&](ValueId v) { return v == g.input(product, 0); });
 
-  std::vector<std::string_view> references;
+  Few<std::string_view> references;
   for (const FxArg& a : group.fx.args) collect_references(a, references);
   for (const FxKeyword& k : group.fx.kwargs) collect_references(k.value, references);
 
-  std::vector<std::string_view> tensors, unknown;
+  Few<std::string_view> tensors, unknown;
   for (const std::string_view name : references) {
     ValueId v = g.named(name);
     if (!v.valid() && is_module_tensor(name)) continue;
@@ -92,11 +93,12 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
       unknown.push_back(name);
     }
   }
-  if (unknown.empty()) return c;
+  if (unknown.empty()) return call;
 
   // Sizes that the optimiser folded have no node either; they are numbers, not data.
-  std::erase_if(unknown, [](std::string_view n) { return n.starts_with("sym_size"); });
-  std::vector<ValueId> left;
+  unknown.erase(std::remove_if(unknown.begin(), unknown.end(), [](auto n) { return n.starts_with("sym_size"); }),
+                unknown.end());
+  Few<ValueId> left;
   for (const ValueId v : c.data_)
     if (std::none_of(c.references_.begin(), c.references_.end(), [&](const Resolved& x) { return x.value == v; }))
       left.push_back(v);
@@ -118,11 +120,11 @@ std::optional<FxCall> FxCall::resolve(const Recovery& r, const FxGroup& group) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (std::find(unknown.begin(), unknown.end(), tensors[i]) != unknown.end())
         c.references_.push_back({tensors[i], c.data_[i], true});
-    return c;
+    return call;
   }
   if (left.size() <= unknown.size()) {
     for (std::size_t i = 0; i < left.size(); ++i) c.references_.push_back({unknown[i], left[i], true});
-    return c;
+    return call;
   }
   return std::nullopt;
 }

@@ -1,10 +1,10 @@
 // FxCall: one fx group with its references resolved to values of the graph.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "estimator/recover/recovery.h"
 
@@ -12,6 +12,10 @@ namespace headroom::recovery {
 
 class FxCall {
  public:
+  /// A call has few operands: no heap.
+  template <class T>
+  using Few = boost::container::small_vector<T, 4>;
+
   /// nullopt when a reference can be paired with no value: the group's nodes run one by one then.
   static std::optional<FxCall> resolve(const Recovery& r, const FxGroup& group);
 
@@ -21,7 +25,7 @@ class FxCall {
   /// The value that the group's readers read, its result.
   ValueId result() const { return result_; }
   /// Tensors from outside the group that its nodes read, in order; without sizes and numbers.
-  const std::vector<ValueId>& data() const { return data_; }
+  const Few<ValueId>& data() const { return data_; }
   /// The value a reference stands for; invalid for parameters and removed dropouts.
   ValueId value(std::string_view reference) const;
   /// The value of argument i when it is a reference to one.
@@ -48,13 +52,13 @@ class FxCall {
   const FxGroup* group_ = nullptr;
   const GraphView* graph_ = nullptr;
   ValueId result_;
-  std::vector<ValueId> data_;
+  Few<ValueId> data_;
   struct Resolved {
     std::string_view reference;
     ValueId value;
     bool paired = false;
   };
-  std::vector<Resolved> references_;
+  Few<Resolved> references_;
 };
 
 /// "p_", "b_" or "c_": a parameter, a buffer, a constant of the module.

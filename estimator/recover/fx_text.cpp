@@ -1,14 +1,14 @@
 #include "estimator/recover/fx_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include "estimator/recover/python_names.h"
 
 namespace headroom::recovery {
 
 namespace {
-
-constexpr bool is_word_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Parser {
  public:
@@ -27,7 +27,7 @@ class Parser {
     }
     if (c == '\'' || c == '"') return quoted(out);
     if (is_digit(c) || c == '-' || c == '+') return number(out);
-    if (is_word_start(c)) return named(out);
+    if (begins_name(c)) return named(out);
     return false;
   }
 
@@ -69,7 +69,7 @@ class Parser {
   }
   std::string_view word() {
     const std::size_t from = at_;
-    while (at_ < text_.size() && (is_word_start(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() && (is_in_name(text_[at_]) || text_[at_] == '.')) ++at_;
     return text_.substr(from, at_ - from);
   }
 
@@ -100,6 +100,12 @@ class Parser {
       return true;
     }
     const auto whole = std::from_chars(begin, end, out.integer);
+    const auto goes_on = [&](const char* p) { return p != end && (*p == '.' || *p == 'e' || *p == 'E'); };
+    if (whole.ec == std::errc{} && !goes_on(whole.ptr)) {
+      out.kind = FxArg::Kind::integer;
+      at_ = static_cast<std::size_t>(whole.ptr - text_.data());
+      return true;
+    }
     const auto real = std::from_chars(begin, end, out.real);
     if (real.ec != std::errc{}) return false;
     const bool is_integer = whole.ec == std::errc{} && whole.ptr == real.ptr;
@@ -173,13 +179,15 @@ std::optional<FxNode> parse_fx_node(std::string_view text) {
 
 std::vector<std::string_view> parse_string_list(std::string_view text) {
   std::vector<std::string_view> out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char quote = text[at];
-    if (quote != '\'' && quote != '"') continue;
-    const std::size_t end = text.find(quote, at + 1);
+  out.reserve(8);
+  std::size_t single = text.find('\''), twofold = text.find('"');
+  while (single != twofold) {  // both are npos at the end
+    const std::size_t begin = std::min(single, twofold) + 1;
+    const std::size_t end = text.find(text[begin - 1], begin);
     if (end == std::string_view::npos) break;
-    out.push_back(text.substr(at + 1, end - at - 1));
-    at = end;
+    out.push_back(text.substr(begin, end - begin));
+    if (single <= end) single = text.find('\'', end + 1);
+    if (twofold <= end) twofold = text.find('"', end + 1);
   }
   return out;
 }

@@ -12,23 +12,17 @@ namespace headroom::recovery {
 
 namespace {
 
-constexpr std::array activations = {"aten::relu",     "aten::leaky_relu", "aten::hardswish", "aten::silu",
-                                    "aten::hardtanh", "aten::elu",        "aten::selu"};
+constexpr auto activations = std::to_array<std::string_view>(
+    {"aten::relu", "aten::leaky_relu", "aten::hardswish", "aten::silu", "aten::hardtanh", "aten::elu", "aten::selu"});
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 class InPlace {
  public:
-  explicit InPlace(Recovery& r) : r_(r), program_(r.program) {
-    made_by_.assign(program_.slot_count(), -1);
-    readers_.assign(program_.slot_count(), 0);
-    for (std::size_t i = 0; i < program_.calls.size(); ++i) {
-      for (const SlotId s : program_.calls[i].outputs)
-        if (s.valid()) made_by_[s.at()] = static_cast<std::int32_t>(i);
-      for_each_read(program_.calls[i], [&](SlotId s) { ++readers_[s.at()]; });
-    }
+  InPlace(Recovery& r, const SlotUses& uses) : r_(r), program_(r.program), uses_(uses) {
+    is_result_.assign(program_.slot_count(), false);
     for (const ProgramOutput& o : program_.outputs)
-      if (o.slot.valid()) ++readers_[o.slot.at()];
+      if (o.slot.valid()) is_result_[o.slot.at()] = true;
   }
 
   void run() {
@@ -71,15 +65,17 @@ class InPlace {
     return s ? *s : SlotId{};
   }
   std::string_view maker(SlotId s) const {
-    return made_by_[s.at()] < 0 ? std::string_view{}
-                                : program_.name_of(program_.calls[static_cast<std::size_t>(made_by_[s.at()])].op);
+    return uses_.maker(s) < 0 ? std::string_view{}
+                              : program_.name_of(program_.calls[static_cast<std::size_t>(uses_.maker(s))].op);
   }
+  /// One call, and no caller of the model.
+  bool has_one_reader(SlotId s) const { return uses_.readers(s).size() == 1 && !is_result_[s.at()]; }
   void rename(std::size_t i, const std::string& op) { program_.calls[i].op = r_.builder.op(op); }
 
   bool activation(std::size_t i) const {
     const SlotId x = first_tensor(i);
     // In place on an input or a parameter, or beside another reader, would have changed what the file computes.
-    if (!x.valid() || made_by_[x.at()] < 0 || readers_[x.at()] != 1) return false;
+    if (!x.valid() || uses_.maker(x) < 0 || !has_one_reader(x)) return false;
     const NodeIndex n = r_.origin(i).node;
     const std::string_view made = maker(x);
     const bool after_norm = made == "aten::batch_norm" || made == "aten::instance_norm" || made == "aten::group_norm";
@@ -102,7 +98,7 @@ class InPlace {
     // parent's forward is none: a module of its own would have a scope beside its input's.
     const std::string_view op = program_.name_of(program_.calls[i].op);
     if (op == "aten::leaky_relu" || op == "aten::elu") {
-      const NodeIndex maker_node = r_.origin(static_cast<std::size_t>(made_by_[x.at()])).node;
+      const NodeIndex maker_node = r_.origin(static_cast<std::size_t>(uses_.maker(x))).node;
       const bool as_function = !r_.origins.has_text() && r_.mode.torch_names && r_.origins.inside(maker_node, n);
       return (after_norm || after_conv) && !as_function;
     }
@@ -118,7 +114,7 @@ class InPlace {
   bool arithmetic(std::size_t i, std::string_view op) {
     const Call& call = program_.calls[i];
     const SlotId x = first_tensor(i);
-    if (!x.valid() || made_by_[x.at()] < 0 || r_.parameters.is_parameter(x)) return false;
+    if (!x.valid() || uses_.maker(x) < 0 || r_.parameters.is_parameter(x)) return false;
     const NodeIndex n = r_.origin(i).node;
     if (!r_.has_result_dims_of_first(n)) return false;
     if (r_.augmented.contains(n)) return true;
@@ -139,10 +135,10 @@ class InPlace {
       }
       return true;
     }
-    if (sign != '+' || readers_[x.at()] != 1) return false;
+    if (sign != '+' || !has_one_reader(x)) return false;
     const std::string_view made = maker(x);
     return (r_.mode.conv_net && (made == "aten::batch_norm" || made == "aten::add_.Tensor")) ||
-           (made == "aten::mul.Tensor" && is_residual_branch(static_cast<std::size_t>(made_by_[x.at()])));
+           (made == "aten::mul.Tensor" && is_residual_branch(static_cast<std::size_t>(uses_.maker(x))));
   }
 
   /// The end of a branch as torchvision's blocks have it, who go on with `result += input`: stochastic depth, or the
@@ -155,8 +151,8 @@ class InPlace {
 
   Recovery& r_;
   Program& program_;
-  std::vector<std::int32_t> made_by_;
-  std::vector<std::int32_t> readers_;
+  const SlotUses& uses_;
+  std::vector<bool> is_result_;
   std::map<std::pair<std::size_t, std::string_view>, LineFollower> lines_;  ///< of several statements, by scope
   std::string_view statement_;                                              ///< of the call in hand
   std::size_t assumed_ = 0;
@@ -165,6 +161,6 @@ class InPlace {
 
 }  // namespace
 
-void find_in_place_calls(Recovery& r) { InPlace(r).run(); }
+void find_in_place_calls(Recovery& r, const SlotUses& uses) { InPlace(r, uses).run(); }
 
 }  // namespace headroom::recovery

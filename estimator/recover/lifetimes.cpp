@@ -1,17 +1,18 @@
 #include "estimator/recover/lifetimes.h"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
 #include "estimator/base/text.h"
 #include "estimator/recover/common_locals.h"
 #include "estimator/recover/line_statements.h"
+#include "estimator/recover/python_names.h"
 #include "estimator/recover/stack_trace.h"
 #include "estimator/recover/statement.h"
 
@@ -20,6 +21,7 @@ namespace headroom::recovery {
 namespace {
 
 using CallIndex = std::int32_t;
+using Readers = std::span<const CallIndex>;
 
 /// One frame that was open while a call ran.
 struct OpenFrame {
@@ -58,8 +60,6 @@ struct Run {
   std::optional<LineFollower> statements;            ///< of the line in hand
 };
 
-bool is_identifier_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
 /// What a Python line reads: right of its "=", or all of it.
 std::string_view read_part(std::string_view source) {
   if (parse_statement(source).names.empty()) return source;
@@ -70,17 +70,16 @@ std::string_view read_part(std::string_view source) {
 template <typename Use>
 void for_each_variable(std::string_view text, Use use) {
   for (std::size_t i = 0; i < text.size();) {
-    if (!is_identifier_char(text[i])) {
+    if (!is_in_name(text[i])) {
       ++i;
       continue;
     }
     const std::size_t from = i;
-    while (i < text.size() && is_identifier_char(text[i])) ++i;
+    while (i < text.size() && is_in_name(text[i])) ++i;
     const bool attribute = from > 0 && text[from - 1] == '.';
     const bool keyword = i + 1 < text.size() && text[i] == '=' && text[i + 1] != '=';
     const bool function = i < text.size() && text[i] == '(';
-    if (!attribute && !keyword && !function && !std::isdigit(static_cast<unsigned char>(text[from])))
-      use(text.substr(from, i - from));
+    if (!attribute && !keyword && !function && !is_digit(text[from])) use(text.substr(from, i - from));
   }
 }
 
@@ -94,7 +93,7 @@ std::size_t hash_without_indices(std::string_view scope) {
   std::size_t h = 1469598103934665603u;
   bool in_number = false;
   for (const char c : scope) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c));
+    const bool digit = is_digit(c);
     if (digit && in_number) continue;
     in_number = digit;
     h = (h ^ static_cast<unsigned char>(digit ? '#' : c)) * 1099511628211u;
@@ -104,22 +103,24 @@ std::size_t hash_without_indices(std::string_view scope) {
 
 class Lifetimes {
  public:
-  explicit Lifetimes(Recovery& r) : r_(r), calls_(r.program.calls) {}
+  Lifetimes(Recovery& r, const SlotUses& uses) : r_(r), calls_(r.program.calls), uses_(uses) {}
 
   void run() {
     open_frames();
     find_segments();
-    find_reads();
+    find_results();
     find_skips();
-    common_ = find_common_locals(r_);
+    common_ = find_common_locals(r_, uses_);
     drops_.resize(calls_.size());
     for (std::size_t i = 0; i < calls_.size(); ++i)
       for (const SlotId s : calls_[i].outputs)
         if (s.valid() && !is_result_[s.at()]) place(static_cast<CallIndex>(i), s);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      std::stable_sort(drops_[i].begin(), drops_[i].end(), [](const Drop& a, const Drop& b) {
-        return std::tuple(-a.depth, a.when, a.place, -a.element) < std::tuple(-b.depth, b.when, b.place, -b.element);
-      });
+      if (drops_[i].size() > 1)
+        std::ranges::stable_sort(drops_[i], [](const Drop& a, const Drop& b) {
+          return std::tuple(-a.depth, a.when, a.place, -a.element) < std::tuple(-b.depth, b.when, b.place, -b.element);
+        });
+      calls_[i].drops.reserve(drops_[i].size());
       for (const Drop& d : drops_[i]) calls_[i].drops.push_back(d.slot);
     }
   }
@@ -235,8 +236,8 @@ class Lifetimes {
           Segment& s = run.segments.back();
           // The line runs again when the first kind of call that it makes comes again.
           const bool again = s.child != child && s.child_kind == kind;
-          const bool comprehends = s.last_kind == kind && run.statements->comprehends();
-          if (several ? s.statement == run.statements->number() : !again || comprehends) {
+          const auto comprehends = [&] { return s.last_kind == kind && run.statements->comprehends(); };
+          if (several ? s.statement == run.statements->number() : !again || comprehends()) {
             s.last = static_cast<CallIndex>(i);
             s.child = child;
             s.last_kind = kind;
@@ -279,18 +280,10 @@ class Lifetimes {
     return path.substr(0, path.find('.'));
   }
 
-  void find_reads() {
-    const std::size_t slots = r_.program.slot_count();
-    is_result_.assign(slots, false);
+  void find_results() {
+    is_result_.assign(uses_.slot_count(), false);
     for (const ProgramOutput& o : r_.program.outputs)
       if (o.slot.valid()) is_result_[o.slot.at()] = true;
-    reads_.resize(slots);
-    made_.assign(slots, -1);
-    for (std::size_t i = 0; i < calls_.size(); ++i)
-      for (const SlotId o : calls_[i].outputs)
-        if (o.valid()) made_[o.at()] = static_cast<CallIndex>(i);
-    for (std::size_t i = 0; i < calls_.size(); ++i)
-      for_each_read(calls_[i], [&](SlotId s) { reads_[s.at()].push_back(static_cast<CallIndex>(i)); });
   }
 
   /// Index after which a call that frame k makes by call j has returned.
@@ -300,7 +293,7 @@ class Lifetimes {
   }
 
   void place(CallIndex i, SlotId s) {
-    const auto& readers = reads_[s.at()];
+    const Readers readers = uses_.readers(s);
     const auto& open = frames(i);
     const int innermost = static_cast<int>(open.size());
     if (r_.origin(at(i)).local) return drop(last_call_of_function(i), {innermost, When::exit, 0, s});
@@ -374,7 +367,7 @@ class Lifetimes {
   }
 
   /// "x = block(pool(x))": what pool returns is the block's argument. Value i is read by `readers` in frame k.
-  bool is_argument(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+  bool is_argument(CallIndex i, std::size_t k, Readers readers) const {
     const OpenFrame& frame = frames(i)[k];
     if (frame.source.empty() || readers.empty() || frames(i).size() != k + 1 || several_calls_read(readers, k))
       return false;
@@ -399,7 +392,7 @@ class Lifetimes {
   }
 
   /// Frame that the maker and all readers of a value have in common.
-  std::size_t home_of(CallIndex i, const std::vector<CallIndex>& readers) const {
+  std::size_t home_of(CallIndex i, Readers readers) const {
     const auto& open = frames(i);
     const auto shared = [&](std::size_t depth) {
       return std::all_of(readers.begin(), readers.end(), [&](CallIndex j) {
@@ -414,13 +407,14 @@ class Lifetimes {
   /// Of modules that are called in a loop, those whose results are joined again later.
   void find_skips() {
     if (r_.origins.has_text()) return;
-    for (std::size_t s = 0; s < reads_.size(); ++s) {
-      const CallIndex i = made_[s];
-      if (i < 0 || reads_[s].size() < 2 || frames(i).empty()) continue;
-      const std::size_t k = home_of(i, reads_[s]);
+    for (std::size_t s = 0; s < uses_.slot_count(); ++s) {
+      const CallIndex i = uses_.maker(SlotId(s));
+      const Readers readers = uses_.readers(SlotId(s));
+      if (i < 0 || readers.size() < 2 || frames(i).empty()) continue;
+      const std::size_t k = home_of(i, readers);
       const Numbered module = numbered(i, k);
-      if (module.index < 0 || !several_calls_read(reads_[s], k)) continue;
-      const bool joined = std::any_of(reads_[s].begin(), reads_[s].end(), [&](CallIndex j) {
+      if (module.index < 0 || !several_calls_read(readers, k)) continue;
+      const bool joined = std::any_of(readers.begin(), readers.end(), [&](CallIndex j) {
         return frames(j).size() == k + 1 && joins_earlier(calls_[at(j)], j);
       });
       if (joined) skips_[{frames(i)[k].id, module.list}].insert(module.index);
@@ -429,7 +423,7 @@ class Lifetimes {
 
   /// "for d in self.down: x = d(pool(x)); skips.append(x)": a list holds the results of all modules of the loop, of the
   /// last one too.
-  bool is_skip(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+  bool is_skip(CallIndex i, std::size_t k, Readers readers) const {
     const Numbered module = numbered(i, k);
     if (module.index < 0) return false;
     const auto found = skips_.find({frames(i)[k].id, module.list});
@@ -504,7 +498,7 @@ class Lifetimes {
 
   /// A cast that an export of another dtype lacks stands in the first statement that reads it, but "x = x.to(…)" made
   /// it: its name is the variable that the statements reading it have in common.
-  std::string_view name_of_cast(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+  std::string_view name_of_cast(CallIndex i, std::size_t k, Readers readers) const {
     if (readers.size() < 2 || !is_added_cast(i)) return {};
     const auto source = [&](CallIndex j) {
       return frames(j).size() > k ? read_part(frames(j)[k].source) : std::string_view{};
@@ -544,7 +538,7 @@ class Lifetimes {
       ++j;
     return j;
   }
-  bool is_local_of_rotary(CallIndex i, const std::vector<CallIndex>& readers) const {
+  bool is_local_of_rotary(CallIndex i, Readers readers) const {
     const std::string& op = r_.program.name_of(calls_[at(i)].op);
     if (readers.empty() || readers.back() > last_call_of_rotary(i)) return false;
     return op != "aten::cos" && op != "aten::sin";
@@ -573,16 +567,16 @@ class Lifetimes {
   }
 
   /// "cat([skip, other, self.up(x)])": the one that was resized for the others has no name.
-  bool is_resized_for(CallIndex i, const std::vector<CallIndex>& readers) const {
+  bool is_resized_for(CallIndex i, Readers readers) const {
     if (readers.size() != 1 || !resizes(i)) return false;
     const auto* parts =
         calls_[at(readers[0])].args.empty() ? nullptr : std::get_if<Slots>(&calls_[at(readers[0])].args[0]);
     return parts && std::count_if(parts->begin(), parts->end(), [&](SlotId part) {
-                      return part.valid() && made_[part.at()] >= 0 && resizes(made_[part.at()]);
+                      return part.valid() && uses_.maker(part) >= 0 && resizes(uses_.maker(part));
                     }) == 1;
   }
 
-  bool several_calls_read(const std::vector<CallIndex>& readers, std::size_t k) const {
+  bool several_calls_read(Readers readers, std::size_t k) const {
     std::int64_t first = 0;
     bool any = false;
     for (const CallIndex j : readers) {
@@ -596,13 +590,13 @@ class Lifetimes {
 
   /// "x = block(cat([skip, up(x)]))", a decoder's usual line, or a module that gets x and the skip: x keeps its value
   /// until the block has returned. Value i is read by `readers` in frame k; -1 where it is no such line.
-  CallIndex end_of_decoder_block(CallIndex i, std::size_t k, const std::vector<CallIndex>& readers) const {
+  CallIndex end_of_decoder_block(CallIndex i, std::size_t k, Readers readers) const {
     if (readers.size() != 1 || frames(readers[0]).size() <= k + 1) return -1;
     const Call& up = calls_[at(returned(readers[0], k))];
     if (up.outputs.size() != 1 || !up.outputs[0].valid()) return -1;
-    const auto& joined = reads_[up.outputs[0].at()];
+    const Readers joined = uses_.readers(up.outputs[0]);
     if (joined.size() != 1 || frames(joined[0]).size() != k + 1 || !joins_earlier(calls_[at(joined[0])], i)) return -1;
-    const auto& block = reads_[calls_[at(joined[0])].outputs[0].at()];
+    const Readers block = uses_.readers(calls_[at(joined[0])].outputs[0]);
     const bool one_call = !several_calls_read(block, k) && !block.empty() && frames(block[0]).size() > k + 1;
     return one_call ? returned(block[0], k) : -1;
   }
@@ -612,7 +606,7 @@ class Lifetimes {
     if (r_.program.name_of(c.op) != "aten::cat" || c.args.empty()) return false;
     const auto* parts = std::get_if<Slots>(&c.args[0]);
     if (!parts || parts->size() != 2) return false;
-    return std::any_of(parts->begin(), parts->end(), [&](SlotId part) { return made_[part.at()] < i; });
+    return std::any_of(parts->begin(), parts->end(), [&](SlotId part) { return uses_.maker(part) < i; });
   }
 
   void drop(CallIndex i, Drop d) { drops_[at(i)].push_back(d); }
@@ -625,16 +619,15 @@ class Lifetimes {
 
   Recovery& r_;
   std::vector<Call>& calls_;
+  const SlotUses& uses_;
   StackTraceReader traces_;
   std::vector<OpenFrames> stacks_;
   std::vector<std::size_t> stack_of_;  ///< by call: the frames open then
   std::vector<Run> runs_;
-  std::vector<std::vector<CallIndex>> reads_;
   CommonLocals common_;
   /// First calls of each run of a module in a frame, where the file has no source lines.
   std::map<std::pair<std::int32_t, std::string_view>, std::vector<CallIndex>> runs_of_module_;
   std::map<std::pair<std::int32_t, std::string_view>, std::set<std::int64_t>> skips_;  ///< by run and list of modules
-  std::vector<CallIndex> made_;  ///< the call that makes a slot, -1: a parameter or input
   std::vector<bool> is_result_;
   std::vector<std::vector<Drop>> drops_;
   std::unordered_map<std::pair<std::int32_t, CallIndex>, std::size_t, TakenHash> taken_;
@@ -662,8 +655,8 @@ void say_lifetimes_by_scope(Recovery& r) {
 
 }  // namespace
 
-void find_lifetimes(Recovery& r) {
-  Lifetimes(r).run();
+void find_lifetimes(Recovery& r, const SlotUses& uses) {
+  Lifetimes(r, uses).run();
   if (!r.origins.has_text()) say_lifetimes_by_scope(r);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimator/recover/recovery.h"
+#include "estimator/recover/slot_uses.h"
 
 namespace headroom::recovery {
 
@@ -9,6 +10,6 @@ namespace headroom::recovery {
 /// temporary of one statement, or bound to a name until that name is bound again or the frame ends. Frames come from
 /// the stack traces of the file, else from its scopes (then two rules hold values longer: one that several calls of the
 /// frame read, and the parts of a concatenation of three or more, live to the frame's end).
-void find_lifetimes(Recovery& r);
+void find_lifetimes(Recovery& r, const SlotUses& uses);
 
 }  // namespace headroom::recovery

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "estimator/recover/python_names.h"
 
 namespace headroom::recovery {
 
 namespace {
-
-bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 /// How a line spells operators otherwise than by their own name: by others, parted by blanks, or by a sign.
 struct Spelling {
@@ -54,7 +53,7 @@ bool is_in(std::string_view list, std::string_view name) {
 /// Signs that stand between two operands, and brackets behind one.
 bool follows_operand(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
-  return at > 0 && (is_word_char(text[at - 1]) || text[at - 1] == ')' || text[at - 1] == ']');
+  return at > 0 && (is_in_name(text[at - 1]) || text[at - 1] == ')' || text[at - 1] == ']');
 }
 
 int count_sign(std::string_view text, std::string_view sign) {
@@ -62,7 +61,7 @@ int count_sign(std::string_view text, std::string_view sign) {
   for (std::size_t at = text.find(sign); at != std::string_view::npos; at = text.find(sign, at + sign.size())) {
     const bool part_of_longer = sign.size() == 1 && (sign == "*" || sign == "/") &&
                                 ((at + 1 < text.size() && text[at + 1] == sign[0]) || (at && text[at - 1] == sign[0]));
-    const bool exponent = at > 1 && text[at - 1] == 'e' && std::isdigit(static_cast<unsigned char>(text[at - 2]));
+    const bool exponent = at > 1 && text[at - 1] == 'e' && is_digit(text[at - 2]);
     n += !part_of_longer && !exponent && follows_operand(text, at);
   }
   return n;
@@ -73,7 +72,7 @@ int count_name(std::string_view text, std::string_view name) {
   int n = 0;
   for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
     const std::size_t end = at + name.size();
-    n += (at == 0 || !is_word_char(text[at - 1])) && end < text.size() && (text[end] == '(' || text[end] == '[');
+    n += (at == 0 || !is_in_name(text[at - 1])) && end < text.size() && (text[end] == '(' || text[end] == '[');
   }
   return n;
 }
@@ -117,6 +116,7 @@ Word word_for(std::string_view name) {
 }  // namespace
 
 std::vector<std::string_view> statements_of(std::string_view line) {
+  if (line.find(';') == std::string_view::npos) return {line};
   std::vector<std::string_view> out;
   std::size_t from = 0;
   int depth = 0;

@@ -64,7 +64,10 @@ Origins::Origins(const GraphView& graph, bool read_text) : graph_(graph), group_
   constexpr std::size_t worth_a_thread = 1000;
   const auto policy =
       graph.size() < worth_a_thread ? std::launch::deferred : std::launch::async | std::launch::deferred;
-  std::future<void> scopes = std::async(policy, [this] { read_scopes(); });
+  std::future<void> scopes = std::async(policy, [this] {
+    read_scopes();
+    no_grad_blocks_ = NoGradBlocks(graph_);
+  });
   group_of_.assign(graph_.size(), -1);
   if (read_text) read_groups();
   scopes.get();
@@ -173,14 +176,6 @@ bool Origins::inside(NodeIndex n, NodeIndex holder) const {
   const std::string_view inner = scope(n).raw, outer = scope(holder).raw;
   return inner.starts_with(outer) &&
          (inner.size() == outer.size() || outer.empty() || inner[outer.size()] == '/' || inner[outer.size()] == ',');
-}
-
-std::string_view Origins::source_line(NodeIndex n) const {
-  const std::string_view trace = graph_.node(n).metadata.stack_trace;
-  const std::size_t newline = trace.rfind('\n');
-  if (newline == std::string_view::npos) return {};
-  const std::string_view line = trim(trace.substr(newline + 1));
-  return line.starts_with("File \"") ? std::string_view{} : line;
 }
 
 }  // namespace headroom::recovery

@@ -1,6 +1,7 @@
 // Where each node comes from: its module path and class, the fx node it is part of, the Python lines that ran it.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -11,13 +12,15 @@
 
 #include "estimator/recover/fx_text.h"
 #include "estimator/recover/graph_view.h"
+#include "estimator/recover/no_grad_blocks.h"
+#include "estimator/recover/stack_trace.h"
 
 namespace headroom::recovery {
 
 /// ONNX nodes that stand for one fx node.
 struct FxGroup {
   FxNode fx;
-  std::vector<NodeIndex> nodes;
+  boost::container::small_vector<NodeIndex, 4> nodes;
   NodeIndex last = no_node;
   bool opaque = false;  ///< the text could not be read: `fx.name` only
 };
@@ -51,8 +54,12 @@ class Origins {
   /// The same scope (module call) made both nodes.
   bool same_scope(NodeIndex a, NodeIndex b) const { return scope_of_[at(a)] == scope_of_[at(b)]; }
   bool inside(NodeIndex n, NodeIndex scope_holder) const;
+  /// Nothing flows back through what the node makes.
+  bool in_no_grad_block(NodeIndex n) const {
+    return n != no_node && has_text() && no_grad_blocks_.made(graph_.node(n).metadata.stack_trace);
+  }
   /// Innermost source line that the file shows for a node; "" without stack traces.
-  std::string_view source_line(NodeIndex n) const;
+  std::string_view source_line(NodeIndex n) const { return innermost_source(graph_.node(n).metadata.stack_trace); }
   /// Some frame's source line contains `text`.
   bool called_from(NodeIndex n, std::string_view text) const {
     return graph_.node(n).metadata.stack_trace.find(text) != std::string_view::npos;
@@ -82,6 +89,7 @@ class Origins {
   std::vector<std::int32_t> scope_of_;
   std::unordered_map<std::string_view, std::int32_t> scope_by_raw_;
   std::deque<std::string> paths_;
+  NoGradBlocks no_grad_blocks_;
   mutable std::vector<std::vector<std::string_view>> lists_;  ///< by scope, those asked for: what `scopes` returns
 };
 

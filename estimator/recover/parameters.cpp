@@ -1,7 +1,7 @@
 #include "estimator/recover/parameters.h"
 
 #include <algorithm>
-#include <array>
+#include <unordered_set>
 #include <utility>
 
 namespace headroom::recovery {
@@ -33,58 +33,55 @@ bool is_anonymous(std::string_view name) {
 }
 
 bool is_buffer_name(std::string_view name) {
-  constexpr auto exact = std::to_array<std::string_view>({"running_mean",
-                                                          "final_logits_bias",
-                                                          "running_var",
-                                                          "num_batches_tracked",
-                                                          "inv_freq",
-                                                          "position_ids",
-                                                          "anchors",
-                                                          "relative_position_index",
-                                                          "relative_coords_table",
-                                                          "original_inv_freq",
-                                                          "attn_mask",
-                                                          "bias_mask",
-                                                          "masked_bias",
-                                                          "token_type_ids",
-                                                          "mask",
-                                                          "pe",
-                                                          "freqs",
-                                                          "cos_cached",
-                                                          "sin_cached",
-                                                          "inv_timescales",
-                                                          "embed_scale",
-                                                          "slopes",
-                                                          "alibi_slopes",
-                                                          "tril",
-                                                          "freqs_cis",
-                                                          "freqs_cos",
-                                                          "freqs_sin",
-                                                          "rope_cos",
-                                                          "rope_sin",
-                                                          "pos_table",
-                                                          "window",
-                                                          "hann_window",
-                                                          "mel_basis",
-                                                          "pixel_mean",
-                                                          "pixel_std",
-                                                          "betas",
-                                                          "alphas_cumprod",
-                                                          "sqrt_alphas_cumprod",
-                                                          "sqrt_one_minus_alphas_cumprod",
-                                                          "quantiles",
-                                                          "pos_weight",
-                                                          "grid"});
+  static const std::unordered_set<std::string_view> exact = {"alibi_slopes",
+                                                             "alphas_cumprod",
+                                                             "anchors",
+                                                             "attn_mask",
+                                                             "betas",
+                                                             "bias_mask",
+                                                             "cos_cached",
+                                                             "embed_scale",
+                                                             "final_logits_bias",
+                                                             "freqs",
+                                                             "freqs_cis",
+                                                             "freqs_cos",
+                                                             "freqs_sin",
+                                                             "grid",
+                                                             "hann_window",
+                                                             "inv_freq",
+                                                             "inv_timescales",
+                                                             "mask",
+                                                             "masked_bias",
+                                                             "mel_basis",
+                                                             "num_batches_tracked",
+                                                             "original_inv_freq",
+                                                             "pe",
+                                                             "pixel_mean",
+                                                             "pixel_std",
+                                                             "pos_table",
+                                                             "pos_weight",
+                                                             "position_ids",
+                                                             "quantiles",
+                                                             "relative_coords_table",
+                                                             "relative_position_index",
+                                                             "rope_cos",
+                                                             "rope_sin",
+                                                             "running_mean",
+                                                             "running_var",
+                                                             "sin_cached",
+                                                             "slopes",
+                                                             "sqrt_alphas_cumprod",
+                                                             "sqrt_one_minus_alphas_cumprod",
+                                                             "token_type_ids",
+                                                             "tril",
+                                                             "window"};
   const std::string_view l = leaf(name);
-  return std::find(exact.begin(), exact.end(), l) != exact.end() || l.ends_with("_mask");
+  return exact.contains(l) || l.ends_with("_mask");
 }
 
 ParameterTable::ParameterTable(const GraphView& graph, const Origins& origins, Program& program,
                                ProgramBuilder& builder)
-    : graph_(graph), origins_(origins), program_(program), builder_(builder) {
-  std::int64_t place = 0;
-  for (const Initializer* i : graph.initializers()) place_.emplace(i->value, place++);
-}
+    : graph_(graph), origins_(origins), program_(program), builder_(builder), by_value_(graph.shaped().values.size()) {}
 
 SlotId ParameterTable::add(Entry e) {
   e.parameter.slot = builder_.slot(e.parameter.name);
@@ -96,11 +93,10 @@ SlotId ParameterTable::add(Entry e) {
 
 SlotId ParameterTable::stored(ValueId v, bool reversed) {
   v = graph_.resolve(v);
-  if (const auto it = by_value_.find(v); it != by_value_.end()) {
-    Entry& e = entry(it->second);
-    if (reversed && e.parameter.dims.size() == 2 && e.parameter.dims == graph_.dims(v))
-      std::reverse(e.parameter.dims.begin(), e.parameter.dims.end());
-    return it->second;
+  if (const SlotId known = by_value_[v.at()]; known.valid()) {
+    Parameter& p = entry(known).parameter;
+    if (reversed && p.dims.size() == 2 && p.dims == graph_.dims(v)) std::reverse(p.dims.begin(), p.dims.end());
+    return known;
   }
   const Initializer* init = graph_.initializer(v);
   Entry e;
@@ -109,7 +105,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   p.dims = graph_.dims(v);
   if (reversed) std::reverse(p.dims.begin(), p.dims.end());
   p.dtype = graph_.value(v).dtype;
-  const bool anonymous = is_anonymous(p.name) || p.name.find('.') == std::string::npos;
+  const bool made_up = is_anonymous(p.name), anonymous = made_up || p.name.find('.') == std::string::npos;
   p.buffer = !is_float(p.dtype) || is_buffer_name(p.name) || !init;
   // Constants of an export (val_7, expand_2) are no parameters: training them would save the other side of each
   // product.
@@ -117,11 +113,9 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
     if (const char kind = named_kind(v); kind == 'b' || kind == 'c' || (anonymous && kind != 'p')) p.buffer = true;
   p.trainable = !p.buffer;
   // Folding lists its new weights last: their place is where they are used.
-  e.initializer = init && !is_anonymous(p.name) ? place_.at(v) : -1;
+  e.initializer = init && !made_up ? init - graph_.initializers().front() : -1;
   e.certain = init && !anonymous;
-  const SlotId slot = add(std::move(e));
-  by_value_.emplace(v, slot);
-  return slot;
+  return by_value_[v.at()] = add(std::move(e));
 }
 
 SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
@@ -245,7 +239,7 @@ SlotId ParameterTable::restored(std::string name, Dims dims, DType dtype, bool b
 
 SlotId ParameterTable::constant(ValueId v) {
   v = graph_.resolve(v);
-  if (const auto it = by_value_.find(v); it != by_value_.end()) return it->second;
+  if (const SlotId known = by_value_[v.at()]; known.valid()) return known;
   Entry e;
   e.parameter.name = std::string(graph_.name(v));
   e.parameter.dims = graph_.dims(v);
@@ -253,9 +247,7 @@ SlotId ParameterTable::constant(ValueId v) {
   e.parameter.buffer = true;
   e.parameter.trainable = false;
   e.parameter.assumed = true;
-  const SlotId slot = add(std::move(e));
-  by_value_.emplace(v, slot);
-  return slot;
+  return by_value_[v.at()] = add(std::move(e));
 }
 
 void ParameterTable::set_buffer(SlotId slot) {
@@ -282,7 +274,7 @@ void ParameterTable::tie(SlotId slot, std::string first_name) {
   e.first = true;
 }
 
-void ParameterTable::same_as(ValueId from, SlotId slot) { by_value_.insert_or_assign(graph_.resolve(from), slot); }
+void ParameterTable::same_as(ValueId from, SlotId slot) { by_value_[graph_.resolve(from).at()] = slot; }
 
 void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
   for (const Initializer* i : graph_.initializers()) {
@@ -290,7 +282,7 @@ void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
     // A fold of a batch norm makes "conv1.weight_bias": no parameter of the module.
     const bool of_module =
         name.find('.') != std::string_view::npos && !is_anonymous(name) && !name.ends_with("weight_bias");
-    if (of_module && !by_value_.contains(i->value)) stored(i->value);
+    if (of_module && !by_value_[i->value.at()].valid()) stored(i->value);
   }
   // Place in named_parameters(): the file's order; what the file no longer lists stands with its module's siblings,
   // else where it is first used.
@@ -300,21 +292,24 @@ void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
     std::size_t used;
     auto operator<=>(const Place&) const = default;
   };
-  std::unordered_map<std::string_view, std::pair<std::int64_t, std::int64_t>> siblings;  // first and last of a module
-  std::unordered_map<std::string_view, bool> module_lists_weight;
+  struct Siblings {
+    std::int64_t first, last;
+    bool lists_weight = false;
+  };
+  std::unordered_map<std::string_view, Siblings> siblings;  // by module
   for (const Entry& e : entries_) {
     if (e.initializer < 0) continue;
-    const std::string_view module = parent(e.parameter.name);
-    const auto [it, fresh] = siblings.try_emplace(module, e.initializer, e.initializer);
-    it->second = {std::min(it->second.first, e.initializer), std::max(it->second.second, e.initializer)};
-    if (leaf(e.parameter.name) == "weight") module_lists_weight[module] = true;
+    Siblings& s = siblings.try_emplace(parent(e.parameter.name), e.initializer, e.initializer).first->second;
+    s.first = std::min(s.first, e.initializer);
+    s.last = std::max(s.last, e.initializer);
+    s.lists_weight = s.lists_weight || leaf(e.parameter.name) == "weight";
   }
-  std::vector<std::pair<Place, const Entry*>> order;
+  std::vector<std::pair<Place, Entry*>> order;
   std::vector<Place> place_of(entries_.size());
   std::int64_t previous = -1;
+  order.reserve(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const Entry& e = entries_[i];
-    const std::string_view module = parent(e.parameter.name);
+    Entry& e = entries_[i];
     Place place{previous, 2, i};
     if (e.first) {
       place = {-1, 1, i};
@@ -325,9 +320,9 @@ void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
       place = place_of[static_cast<std::size_t>(entry_of_[e.beside.at()])];
       place.side = 2;
       place.used = i;
-    } else if (const auto it = siblings.find(module); it != siblings.end()) {
-      const bool before = leaf(e.parameter.name) == "weight" && !module_lists_weight.contains(module);
-      place = {before ? it->second.first : it->second.second, before ? 0 : 2, i};
+    } else if (const auto it = siblings.find(parent(e.parameter.name)); it != siblings.end()) {
+      const bool before = leaf(e.parameter.name) == "weight" && !it->second.lists_weight;
+      place = {before ? it->second.first : it->second.last, before ? 0 : 2, i};
     }
     place_of[i] = place;
     const std::size_t s = e.parameter.slot.at();
@@ -335,7 +330,7 @@ void ParameterTable::finish(const std::vector<bool>& slot_is_read) {
   }
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   program_.parameters.reserve(order.size());
-  for (const auto& [place, e] : order) program_.parameters.push_back(e->parameter);
+  for (const auto& [place, e] : order) program_.parameters.push_back(std::move(e->parameter));
 }
 
 }  // namespace headroom::recovery

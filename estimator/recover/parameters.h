@@ -58,7 +58,7 @@ class ParameterTable {
   void also_named(SlotId slot, std::string name) { entry(slot).parameter.also_named.push_back(std::move(name)); }
   bool is_tied(SlotId slot) const { return is_parameter(slot) && !at(slot).also_named.empty(); }
 
-  /// Writes the list into the program: what the module surely has, and what the calls read.
+  /// Moves the list into the program: what the module surely has, and what the calls read.
   void finish(const std::vector<bool>& slot_is_read);
 
  private:
@@ -81,9 +81,8 @@ class ParameterTable {
   ProgramBuilder& builder_;
   std::deque<Entry> entries_;
   std::vector<std::int32_t> entry_of_;  ///< by SlotId
-  std::unordered_map<ValueId, SlotId> by_value_;
+  std::vector<SlotId> by_value_;        ///< by ValueId; invalid: not in the table
   std::unordered_map<std::string, SlotId> by_reference_;
-  std::unordered_map<ValueId, std::int64_t> place_;
   std::unordered_map<std::string, SlotId> split_;  ///< merged vectors, by the name they have got back
   mutable std::unordered_map<std::string, ValueId> mangled_;
   std::unordered_map<ValueId, char> named_kinds_;

@@ -15,6 +15,7 @@
 #include "estimator/recover/patterns/written_functions.h"
 #include "estimator/recover/recovery.h"
 #include "estimator/recover/removed_dropouts.h"
+#include "estimator/recover/slot_uses.h"
 #include "estimator/recover/text.h"
 #include "estimator/recover/ties.h"
 
@@ -54,8 +55,9 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_rotary(r);
   r.run();
   remove_dead_calls(r);
-  find_in_place_calls(r);
-  find_lifetimes(r);
+  const SlotUses uses(program);
+  find_in_place_calls(r, uses);
+  find_lifetimes(r, uses);
   number_slots(r);
   report_unfolded_batch_norms(r);
   return program;

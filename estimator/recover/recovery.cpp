@@ -50,11 +50,11 @@ Recovery::Recovery(const ShapedGraph& shaped, const RecoverOptions& recover_opti
       host_(shaped.values.size(), false),
       wide_(shaped.values.size(), false),
       narrow_(graph.size(), false),
-      slot_of_(shaped.values.size()) {
+      slot_of_(shaped.values.size()),
+      module_of_scope_(origins.scope_count()) {
   // The TorchScript exporter merges equal initializers of an inference export.
   merges_equal_vectors = mode.torch_names && !origins.has_text() && !mode.exported_training;
   find_host_values();
-  find_autocast_blocks();
   program.training = options.training;
   builder.module("");
   for (const ShapedInput& i : shaped.inputs) {
@@ -154,9 +154,9 @@ bool Recovery::is_small(ValueId v) const {
 bool Recovery::is_host_node(NodeIndex n) const {
   const Node& node = graph.node(n);
   if (node.op_type == "Shape" || node.op_type == "Size") return true;
-  if (makes_tensor(node.op_type) || node.outputs.empty()) return false;
   for (const ValueId o : node.outputs)
     if (o.valid() && !is_small(o)) return false;
+  if (makes_tensor(node.op_type) || node.outputs.empty()) return false;
   for (const ValueId i : node.inputs)
     if (i.valid() && !is_host(i)) return false;
   return true;
@@ -311,55 +311,6 @@ void Recovery::narrow_operands(std::string_view op, Args& args) {
   set_narrow(at_);
 }
 
-namespace {
-
-/// File and line of the innermost frame, if the exporter made the code; empty: it did not.
-struct MadeLine {
-  std::string_view file, line;
-};
-MadeLine made_line(std::string_view trace) {
-  constexpr std::string_view frame = "File \"";
-  const std::size_t innermost = trace.rfind(frame);
-  if (innermost == std::string_view::npos) return {};
-  trace.remove_prefix(innermost + frame.size());
-  if (!trace.starts_with("<eval_with_key>")) return {};
-  return {trace.substr(0, trace.find('"')), trace};
-}
-
-/// Calls `found` with each name of a cast's result, "to" or "to_1", and whether the line makes it.
-template <class F>
-void for_each_cast(std::string_view line, F&& found) {
-  for (std::size_t at = line.find("to"); at != std::string_view::npos; at = line.find("to", at + 1)) {
-    if (at == 0 || std::string_view(" (,").find(line[at - 1]) == std::string_view::npos) continue;
-    std::size_t end = at + 2;
-    if (end < line.size() && line[end] == '_')
-      end = std::min(line.find_first_not_of("0123456789", end + 1), line.size());
-    if (end < line.size() && std::string_view(",) =").find(line[end]) == std::string_view::npos) continue;
-    found(line.substr(at, end - at), line.substr(end).starts_with(" = torch.ops"));
-  }
-}
-
-}  // namespace
-
-void Recovery::find_autocast_blocks() {
-  if (!origins.has_text()) return;
-  // Casts of what has the dtype already are in no node, but other lines read them.
-  std::set<std::pair<std::string_view, std::string_view>> made, read;
-  for (std::size_t n = 0; n < graph.size(); ++n) {
-    const MadeLine line = made_line(graph.node(static_cast<NodeIndex>(n)).metadata.stack_trace);
-    for_each_cast(line.line,
-                  [&](std::string_view name, bool is_made) { (is_made ? made : read).emplace(line.file, name); });
-  }
-  for (const auto& cast : read)
-    if (!made.contains(cast)) autocast_blocks_.insert(cast.first);
-}
-
-bool Recovery::in_no_grad_block(NodeIndex n) const {
-  if (n == no_node || !origins.has_text()) return false;
-  const std::string_view file = made_line(graph.node(n).metadata.stack_trace).file;
-  return !file.empty() && !autocast_blocks_.contains(file);
-}
-
 void Recovery::detach_operands(Args& args) {
   const auto detach = [&](SlotId& s) {
     if (!s.valid() || no_grad_slots_.contains(s)) return;
@@ -380,7 +331,7 @@ void Recovery::detach_operands(Args& args) {
 
 void Recovery::list_call(std::string_view op, Args args, Slots outputs) {
   narrow_operands(op, args);
-  if (in_no_grad_block(at_) && !in_rotary_module(module_at(at_))) {
+  if (origins.in_no_grad_block(at_) && !in_rotary_module(module_at(at_))) {
     detach_operands(args);
     no_grad_slots_.insert(outputs.begin(), outputs.end());
   }
@@ -443,6 +394,7 @@ void Recovery::emit_restored(ValueId v) {
 }
 
 SlotId Recovery::slot_named(std::string_view fx_name) const {
+  if (named_slots_.empty()) return {};
   const auto it = named_slots_.find(std::string(fx_name));
   return it == named_slots_.end() ? SlotId{} : it->second;
 }
@@ -470,7 +422,11 @@ bool Recovery::in_rotary_module(ModuleId module) {
   return known != 0;
 }
 
-ModuleId Recovery::module_at(NodeIndex n) { return builder.module(origins.module(n), origins.module_class(n)); }
+ModuleId Recovery::module_at(NodeIndex n) {
+  ModuleId& module = module_of_scope_[origins.scope_number(n)];
+  if (!module.valid()) module = builder.module(origins.module(n), origins.module_class(n));
+  return module;
+}
 
 void Recovery::diagnose(std::string code, Severity severity, std::string message, Bytes bound) {
   Diagnostic d;

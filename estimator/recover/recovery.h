@@ -190,11 +190,7 @@ class Recovery {
   bool is_small(ValueId v) const;
   void emit_restored(ValueId v);
   bool in_rotary_module(ModuleId module);
-  /// Code that the exporter took out of a `with torch.no_grad()` block has no other frame than its own, as that of a
-  /// block without autocast, which casts what it reads.
-  bool in_no_grad_block(NodeIndex n) const;
-  void find_autocast_blocks();
-  /// Nothing flows back from such a block: what comes from outside goes in detached.
+  /// Nothing flows back from a block without gradients: what comes from outside goes in detached.
   void detach_operands(Args& args);
   void append(std::string_view op, Args args, Slots outputs);
   void restore_original_frequencies(SlotId frequencies);
@@ -219,12 +215,12 @@ class Recovery {
   std::vector<bool> narrow_;
   std::unordered_set<SlotId> wide_slots_;  ///< what the wide values are in
   std::unordered_set<SlotId> no_grad_slots_;
-  std::unordered_set<std::string_view> autocast_blocks_;  ///< names of their files
   std::unordered_map<SlotId, SlotId> detached_;
   std::unordered_set<ValueId> cast_results_;
   std::vector<SlotId> slot_of_;
   std::unordered_map<ValueId, Slots> lists_;
   std::vector<CallOrigin> origins_of_calls_;
+  std::vector<ModuleId> module_of_scope_;    ///< invalid: not asked yet
   std::vector<std::int8_t> rotary_modules_;  ///< by ModuleId: -1 not asked yet
   NodeIndex at_ = no_node;
   int outer_frames_ = 0;

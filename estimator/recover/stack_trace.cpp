@@ -1,8 +1,6 @@
 #include "estimator/recover/stack_trace.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 #include <cstring>
 
 #include "estimator/base/text.h"
@@ -11,21 +9,39 @@ namespace headroom::recovery {
 
 namespace {
 
-/// Eight characters at once: traces are hundreds of characters long.
 std::size_t common_beginning(std::string_view a, std::string_view b) {
+  constexpr std::size_t stretch = 128;  // compared at once: traces are many hundreds of characters long
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
-  for (; at + sizeof(std::uint64_t) <= size; at += sizeof(std::uint64_t)) {
-    std::uint64_t x = 0, y = 0;
-    std::memcpy(&x, a.data() + at, sizeof x);
-    std::memcpy(&y, b.data() + at, sizeof y);
-    if (x != y) break;
-  }
+  while (at + stretch <= size && std::memcmp(a.data() + at, b.data() + at, stretch) == 0) at += stretch;
   while (at < size && a[at] == b[at]) ++at;
   return at;
 }
 
+/// From behind: traces are long, and what is looked for stands near their end.
+std::size_t last_of(std::string_view text, char c) {
+  if (text.empty()) return std::string_view::npos;
+  const void* const found = memrchr(text.data(), c, text.size());
+  return found ? static_cast<std::size_t>(static_cast<const char*>(found) - text.data()) : std::string_view::npos;
+}
+
+constexpr std::string_view frame_begins = "File \"";
+
 }  // namespace
+
+std::string_view innermost_frame(std::string_view trace) {
+  constexpr char first = frame_begins.front();
+  for (std::size_t at = last_of(trace, first); at != std::string_view::npos; at = last_of(trace.substr(0, at), first))
+    if (trace.substr(at).starts_with(frame_begins)) return trace.substr(at + frame_begins.size());
+  return {};
+}
+
+std::string_view innermost_source(std::string_view trace) {
+  const std::size_t newline = last_of(trace, '\n');
+  if (newline == std::string_view::npos) return {};
+  const std::string_view line = trim(trace.substr(newline + 1));
+  return line.starts_with(frame_begins) ? std::string_view{} : line;
+}
 
 const std::vector<Frame>& StackTraceReader::frames(std::string_view trace) {
   const std::size_t known = common_beginning(last_, trace);
@@ -45,7 +61,7 @@ const std::vector<Frame>& StackTraceReader::frames(std::string_view trace) {
     const std::size_t begin = at;
     const std::string_view line = trim(trace.substr(at, end - at));
     at = end + 1;
-    if (line.starts_with("File \"")) {
+    if (line.starts_with(frame_begins)) {
       const std::size_t quote = line.find('"', 6);
       const std::size_t number = line.find(", line ", quote == std::string_view::npos ? 0 : quote);
       const std::size_t function = line.find(", in ", number == std::string_view::npos ? 0 : number);

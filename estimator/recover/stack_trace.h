@@ -14,6 +14,11 @@ struct Frame {
   std::string_view source;  ///< the line itself, trimmed; empty where the trace has none
 };
 
+/// Text from the innermost frame's file name on, `x.py", line 7, in forward\n    y = x`; empty: the trace has no frame.
+std::string_view innermost_frame(std::string_view trace);
+/// The last line, trimmed: the innermost frame's source. Empty where the trace has none.
+std::string_view innermost_source(std::string_view trace);
+
 /// Reads one trace after the other. Neighbours begin alike: the frames of their common beginning are read once.
 class StackTraceReader {
  public:

@@ -1,19 +1,20 @@
 #include "estimator/recover/statement.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "estimator/recover/python_names.h"
 
 namespace headroom::recovery {
 
 namespace {
 
-bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+bool is_in_dotted_name(char c) { return is_in_name(c) || c == '.'; }
 
 /// A name, dotted and subscripted: `x`, `self.h`, `out[0]`. Advances `at` past it; empty when there is none.
 std::string_view take_target(std::string_view line, std::size_t& at) {
   const std::size_t from = at;
-  if (at >= line.size() || !(std::isalpha(static_cast<unsigned char>(line[at])) || line[at] == '_')) return {};
-  while (at < line.size() && is_name_char(line[at])) ++at;
+  if (at >= line.size() || !begins_name(line[at])) return {};
+  while (at < line.size() && is_in_dotted_name(line[at])) ++at;
   if (at < line.size() && line[at] == '[') {
     const std::size_t close = line.find(']', at);
     if (close == std::string_view::npos) return {};
@@ -27,11 +28,11 @@ void skip_spaces(std::string_view line, std::size_t& at) {
 }
 
 std::string_view without_prefix(std::string_view line) {
+  if (line.find(": ") == std::string_view::npos) return line;
   for (const std::string_view word : {"for ", "if ", "with ", "elif ", "while ", "def ", "else"}) {
     if (!line.starts_with(word)) continue;
     const std::size_t colon = line.find(": ");
-    if (colon != std::string_view::npos && colon + 2 < line.size() &&
-        (std::isalpha(static_cast<unsigned char>(line[colon + 2])) || line[colon + 2] == '_'))
+    if (colon != std::string_view::npos && colon + 2 < line.size() && begins_name(line[colon + 2]))
       return line.substr(colon + 2);
   }
   return line;
@@ -76,7 +77,7 @@ bool calls_for_argument(std::string_view line, std::string_view function) {
     if (line[at] == ')' && !open.empty()) open.pop_back();
     if (line[at] != '(') continue;
     std::size_t from = at;
-    while (from > 0 && is_name_char(line[from - 1])) --from;
+    while (from > 0 && is_in_dotted_name(line[from - 1])) --from;
     const std::string_view callee = line.substr(from, at - from);
     if (callee == function || (callee.ends_with(function) && callee[callee.size() - function.size() - 1] == '.')) {
       if (std::find(open.begin(), open.end(), true) == open.end()) return false;

@@ -18,9 +18,11 @@ namespace headroom::recovery {
 
 namespace {
 
-bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"); }
+using namespace std::string_view_literals;
 
-bool is_detach(const FxArg& a) { return a.is_reference() && a.text.starts_with("detach"); }
+bool is_clone(const FxArg& a) { return a.is_reference() && a.text.starts_with("clone"sv); }
+
+bool is_detach(const FxArg& a) { return a.is_reference() && a.text.starts_with("detach"sv); }
 
 bool reads_copy(const FxNode& fx) {
   const auto is_copy = [](const FxArg& a) { return is_clone(a) || is_detach(a); };
@@ -150,7 +152,7 @@ void generic(Recovery& r, const FxCall& c) {
 }
 
 std::vector<ValueId> reads_of_call(Recovery& r, const FxCall& c) {
-  std::vector<ValueId> reads = c.data();
+  std::vector<ValueId> reads(c.data().begin(), c.data().end());
   const auto add = [&](const FxArg& a) {
     if (!a.is_reference()) return;
     const ValueId v = c.value(a.text);
@@ -855,11 +857,11 @@ void plan_text(Recovery& r) {
     // A node that the optimiser merged with others does more than the text of the last of them says.
     const bool merged = !r.graph.node(at).metadata.rewriter_rule.empty();
     if (!rule && merged) continue;
-    const Reads reads = rule ? rule->plan(r, *call) : read_all(r, *call);
+    Reads reads = rule ? rule->plan(r, *call) : read_all(r, *call);
     if (!reads) continue;
     for (const NodeIndex n : group.nodes) r.set_owned(n);
     const auto emit = rule ? rule->emit : generic;
-    r.claim({at, *reads, [&r, c = std::move(*call), emit] { emit(r, c); }});
+    r.claim({at, std::move(*reads), [&r, c = std::move(*call), emit] { emit(r, c); }});
   }
 }
 
