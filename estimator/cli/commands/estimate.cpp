@@ -13,7 +13,7 @@ namespace headroom::cli {
 int run_estimate(const Options& o) {
   const std::string& file = model_file(o);
   const Scenario scenario = scenario_of(o);
-  Stages stages;
+  static Stages& stages = *new Stages;  // not taken apart at the end, like a file's pages: the process goes anyway
   Estimate e = estimate(file, scenario, &stages);
   if (!o.snapshot.empty()) write_result(snapshot_of(stages, scenario), o.snapshot);
   const Diagnostics later = not_modelled_yet(scenario);
