@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "calibration/fit/conv_grid.h"
@@ -31,12 +32,17 @@ using shadow::ConvWorkspaces;
 using shadow::MeasuredConv;
 
 constexpr std::chrono::seconds seconds_for_a_run{6};
+/// For the last answers, the table and the cross-validation.
+constexpr std::chrono::seconds seconds_to_finish{4};
+/// Calls that the cross-validation asks for, about.
+constexpr std::size_t most_asked = 4000;
 /// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
-constexpr std::chrono::seconds seconds_for_a_process{20};
-constexpr std::size_t probes_of_a_process = 2000;
-/// A context, and a convolution's operands and workspace.
+constexpr std::chrono::seconds seconds_for_a_process{30};
+constexpr std::size_t probes_of_a_process = 4000;
+/// A convolution's operands and workspace, and what is cached of those before; its allocator takes no more.
 constexpr std::int64_t memory_of_a_process = 8 * GiB;
-constexpr std::int64_t most_processes = 12;
+constexpr std::int64_t context_of_a_process = 1 * GiB;
+constexpr std::int64_t most_processes = 24;
 /// What is smaller is a tensor of the reference program.
 constexpr std::int64_t smallest_workspace = 512 * KiB;
 /// A card that fails so often is not measured further.
@@ -136,7 +142,7 @@ class Kept {
 
 /// How many processes may share the card, so that none runs short of memory: where it does, cuDNN takes another kernel.
 std::size_t processes_on(const MeasuredDevice& device) {
-  const std::int64_t room = (device.total - device.others).count() / memory_of_a_process;
+  const std::int64_t room = (device.total - device.others).count() / (memory_of_a_process + context_of_a_process);
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   return static_cast<std::size_t>(std::clamp<std::int64_t>(std::min(room, cores - 1), 1, most_processes));
 }
@@ -185,6 +191,7 @@ class ConvCampaign {
         fill(batch);
       }
       Job job;
+      job.memory = Bytes(memory_of_a_process);
       for (const Question& q : batch) job.convolutions.push_back(q.probe);
       job.seconds =
           std::chrono::duration<double>(std::min<Clock::duration>(end_ - Clock::now(), seconds_for_a_process)).count();
@@ -246,10 +253,21 @@ class ConvCampaign {
   std::exception_ptr broken_;
 };
 
-/// Tells the second half from the first.
+/// Tells every second layer from the others.
 void cross_validate(Profile& profile, const std::vector<MeasuredConv>& calls) {
   std::vector<MeasuredConv> known, asked;
-  for (std::size_t i = 0; i < calls.size(); ++i) (i % 2 == 0 ? known : asked).push_back(calls[i]);
+  std::unordered_map<std::string, bool> known_layer;
+  const std::size_t apart = std::max<std::size_t>(calls.size() / 2 / most_asked, 1);
+  std::size_t unknown = 0;
+  for (const MeasuredConv& c : calls) {
+    ConvProbe layer = probe_of(c.shape);
+    layer.batch = 1;
+    layer.dtype = DType::f32;
+    if (known_layer.try_emplace(name_of(layer), known_layer.size() % 2 == 0).first->second)
+      known.push_back(c);
+    else if (unknown++ % apart == 0)
+      asked.push_back(c);
+  }
   if (known.empty()) return;
   const std::string table = shadow::conv_table(known, "half");
   const ConvWorkspaces half(table);
@@ -311,7 +329,8 @@ Profile calibrate(const CalibrateOptions& options) {
 
   Kept kept(options.kept, p.card.name + " driver " + p.driver + " torch " + p.torch + " cudnn " + p.cudnn);
   const auto for_runs = seconds_for_a_run * static_cast<std::int64_t>(options.models.size());
-  const auto calls = ConvCampaign(options, kept, start + options.budget - for_runs).run(processes_on(m.device));
+  const auto calls =
+      ConvCampaign(options, kept, start + options.budget - for_runs - seconds_to_finish).run(processes_on(m.device));
   p.convolutions = static_cast<std::int64_t>(calls.size());
   p.convolution_table = shadow::conv_table(calls, p.card.name + ", torch " + p.torch + ", cuDNN " + p.cudnn + " | " +
                                                       std::to_string(calls.size()) + " calls");

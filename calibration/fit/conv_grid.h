@@ -1,7 +1,9 @@
-// The designed grid of convolutions: what networks are made of, in an order of which every beginning is a fair sample.
+// The designed grid of convolutions: what networks are made of, the likeliest first.
 #pragma once
 
+#include <cstddef>
 #include <random>
+#include <vector>
 
 #include "calibration/job/job.h"
 
@@ -10,10 +12,13 @@ namespace headroom {
 /// Endless, and the same each time.
 class ConvGrid {
  public:
+  ConvGrid();
   ConvProbe next();
 
  private:
   std::mt19937 random_{20261129};
+  std::vector<ConvProbe> likeliest_;
+  std::size_t given_ = 0, likely_given_ = 0;
 };
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
   zoo.py run HEADROOM RUNNER RESULT.jsonl [--jobs N] [--seconds N] [--only NAME] [--with="--checkpoint blocks"]
   zoo.py table RESULT.jsonl                the summary and what is not exact, as Markdown
   zoo.py estimate HEADROOM RESULT.jsonl [-- FLAGS]   the same runs, estimated again on any machine: --gpu h200, --profile FILE
+  zoo.py profiles HEADROOM RESULT.jsonl PROFILE.json ...   the convolutional ones with each profile and with none, as Markdown
 
 Zoo (the dynamo export in training mode; for recurrent networks the TorchScript one) × {fp32, amp-bf16, bf16} ×
 {sgd-momentum, adamw} × two sizes. One measurement, one process (`headroom verify`); N of them share the card, which
@@ -140,25 +141,52 @@ def table(options):
             print(f"\n{r['model']} {r.get('precision', '')} {r.get('optimizer', '')}: {r.get('message', '')}")
 
 
-def estimate(options):
-    """Errors of estimates made now, by whether the network has convolutions, against what was measured then."""
+def errors_now(headroom, rows, flags):
+    """Errors of estimates made now against what was measured then, by figure."""
     asked = {(q["model"], q["size"], q["precision"], q["optimizer"]): q for q in questions()}
-    rows = [r for r in rows_of(options.result) if r.get("outcome") == "completed" and not r.get("alone")]
-    found = {True: {"allocated_bytes": [], "reserved_bytes": []}, False: {"allocated_bytes": [], "reserved_bytes": []}}
 
     def one(row):
         question = asked[row["model"], row["size"], row["precision"], row["optimizer"]]
-        done = subprocess.run([options.headroom, "estimate", str(ZOO / question["file"]), *question["arguments"], *options.flags,
+        done = subprocess.run([headroom, "estimate", str(ZOO / question["file"]), *question["arguments"], *flags,
                                "--format", "json"], capture_output=True, text=True, check=False)
         return json.loads(done.stdout)["peak"]
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for row, peak in zip(rows, pool.map(one, rows)):
-            for figure, errors in found[row["model"] in CONVOLUTIONAL].items():
-                errors.append(peak[figure] / row["measured"][figure] - 1)
-    for convolutional, figures in found.items():
-        for figure, errors in figures.items():
+        peaks = list(pool.map(one, rows))
+    return {figure: [peak[figure] / row["measured"][figure] - 1 for row, peak in zip(rows, peaks)]
+            for figure in ("allocated_bytes", "reserved_bytes")}
+
+
+def measured_rows(options, convolutional):
+    return [r for r in rows_of(options.result) if r.get("outcome") == "completed" and not r.get("alone")
+            and (r["model"] in CONVOLUTIONAL) == convolutional]
+
+
+def estimate(options):
+    for convolutional in (True, False):
+        rows = measured_rows(options, convolutional)
+        for figure, errors in errors_now(options.headroom, rows, options.flags).items():
             print(f"{'convolutional' if convolutional else 'other'} networks, {figure.split('_')[0]}: {summary(errors)}")
+
+
+def profiles(options):
+    rows = [r for r in measured_rows(options, True) if not options.only or r["model"] in options.only]
+    print("| profile | calls | allocated: median | p95 | max | exact | reserved: median | p95 | max | exact |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    read = [json.load((lzma.open if path.endswith(".xz") else open)(path, "rt")) for path in options.profiles]
+    # The rule alone: a table of a geometry that no network has.
+    nowhere = {**read[0]["convolutions"], "measured": 1,
+               "table": [read[0]["convolutions"]["table"][0], "11 s11 p0 d1 f 15", "8>8 11;1 - - -"]}
+    named = [("none: by rule", {**read[0], "convolutions": nowhere})]
+    named += [(pathlib.Path(path).name, profile) for path, profile in zip(options.profiles, read)]
+    for name, profile in named:
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(profile, file)
+            file.flush()
+            found = errors_now(options.headroom, rows, ["--gpu", "h200", "--profile", file.name])
+        cells = [summary(errors).replace("median ", "").replace("p95 ", "").replace("max ", "").replace("exact ", "")
+                 for errors in found.values()]
+        print(f"| {name} | {profile['convolutions']['measured']} | {' | '.join(' | '.join(c.split(', ')) for c in cells)} |")
 
 
 def commands_of(description, seconds):
@@ -182,8 +210,13 @@ def main():
     for name in ("headroom", "result"):
         again.add_argument(name)
     again.add_argument("flags", nargs="*")
+    compared = commands.add_parser("profiles")
+    for name in ("headroom", "result"):
+        compared.add_argument(name)
+    compared.add_argument("profiles", nargs="+")
+    compared.add_argument("--only", action="append")
     options = parser.parse_args()
-    {"run": run, "table": table, "estimate": estimate}[options.command](options)
+    {"run": run, "table": table, "estimate": estimate, "profiles": profiles}[options.command](options)
 
 
 if __name__ == "__main__":
