@@ -7,23 +7,19 @@
 namespace headroom {
 
 OpId ProgramBuilder::op(std::string_view name) {
-  if (const auto it = ops_.find(name); it != ops_.end()) return it->second;
-  const OpId id(program_.op_names.size());
-  ops_.emplace(name, id);
+  if (const std::int32_t known = ops_.find(name); known >= 0) return OpId(known);
   program_.op_names.emplace_back(name);
-  return id;
+  return OpId(ops_.insert(static_cast<std::int32_t>(program_.op_names.size() - 1)));
 }
 
 ModuleId ProgramBuilder::module(std::string_view path, std::string_view class_name) {
-  if (const auto it = modules_.find(path); it != modules_.end()) {
-    Module& m = program_.modules[it->second.at()];
+  if (const std::int32_t known = modules_.find(path); known >= 0) {
+    Module& m = program_.modules[static_cast<std::size_t>(known)];
     if (m.class_name.empty()) m.class_name = class_name;
-    return it->second;
+    return ModuleId(known);
   }
-  const ModuleId id(program_.modules.size());
-  modules_.emplace(path, id);
   program_.modules.push_back({std::string(path), std::string(class_name)});
-  return id;
+  return ModuleId(modules_.insert(static_cast<std::int32_t>(program_.modules.size() - 1)));
 }
 
 SlotId ProgramBuilder::slot(std::string name) {

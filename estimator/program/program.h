@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "estimator/base/dims.h"
 #include "estimator/base/dtype.h"
 #include "estimator/base/ids.h"
+#include "estimator/base/name_index.h"
 
 namespace headroom {
 
@@ -103,7 +102,7 @@ struct Program {
 /// Makes the interned parts of a Program while it is being built.
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(Program& program) : program_(program) {}
+  explicit ProgramBuilder(Program& program) : program_(program), ops_({&program}), modules_({&program}) {}
 
   OpId op(std::string_view name);  ///< "aten::linear"
   ModuleId module(std::string_view path, std::string_view class_name = {});
@@ -113,16 +112,18 @@ class ProgramBuilder {
   Call& append(std::string_view op_name, std::vector<Arg> args, Slots outputs, ModuleId in, std::string site);
 
  private:
-  /// Looks strings up by views of them.
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
+  struct NameOfOp {
+    const Program* program;
+    std::string_view operator()(std::int32_t op) const { return program->op_names[static_cast<std::size_t>(op)]; }
   };
-  template <class Id>
-  using ByName = std::unordered_map<std::string, Id, Hash, std::equal_to<>>;
+  struct PathOfModule {
+    const Program* program;
+    std::string_view operator()(std::int32_t m) const { return program->modules[static_cast<std::size_t>(m)].path; }
+  };
 
   Program& program_;
-  ByName<OpId> ops_;
-  ByName<ModuleId> modules_;
+  NameIndex<NameOfOp> ops_;
+  NameIndex<PathOfModule> modules_;
 };
 
 /// Slots that a call reads (tensor arguments, also inside lists; not DTypeOf).

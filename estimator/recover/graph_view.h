@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "estimator/base/name_index.h"
 #include "estimator/bind/shaped_graph.h"
-#include "estimator/recover/name_index.h"
 
 namespace headroom::recovery {
 

@@ -25,21 +25,15 @@ using Readers = std::span<const CallIndex>;
 
 /// One frame that was open while a call ran.
 struct OpenFrame {
-  std::int32_t id = 0;   ///< of this run of the function
-  std::size_t kind = 0;  ///< the scope without its indices
-  std::string_view file, function, scope, line, source;
-
-  bool same_code(const OpenFrame& o) const {
-    return same(file, o.file) && same(function, o.function) && same(scope, o.scope);
-  }
-
- private:
-  /// Mostly the text is one and the same.
-  static bool same(std::string_view a, std::string_view b) {
-    return a.size() == b.size() && (a.data() == b.data() || a == b);
-  }
+  std::int32_t id = 0;  ///< of this run of the function
+  std::string_view line, source;
 };
 using OpenFrames = std::vector<OpenFrame>;
+
+/// A frame as the metadata tells it.
+struct ToldFrame {
+  std::string_view file, function, scope, line, source;
+};
 
 /// The calls that one execution of a line makes.
 struct Segment {
@@ -52,8 +46,11 @@ struct Segment {
   std::size_t statement = 0;  ///< the follower's number of it
 };
 
+/// One run of a function.
 struct Run {
-  CallIndex last = 0;  ///< last call made while the frame was open
+  std::string_view file, function, scope;
+  std::size_t kind = 0;  ///< the scope without its indices
+  CallIndex last = 0;    ///< last call made while the frame was open
   std::vector<Segment> segments;
   std::unordered_map<std::string_view, std::vector<std::size_t>> bindings;  ///< name -> segments that bind it
   std::unordered_map<std::string_view, int> places;  ///< of the names asked for, among the locals
@@ -99,6 +96,13 @@ std::size_t hash_without_indices(std::string_view scope) {
     h = (h ^ static_cast<unsigned char>(digit ? '#' : c)) * 1099511628211u;
   }
   return h;
+}
+
+/// Mostly the text is one and the same.
+bool same(std::string_view a, std::string_view b) { return a.size() == b.size() && (a.data() == b.data() || a == b); }
+
+bool same_code(const Run& run, const ToldFrame& f) {
+  return same(run.file, f.file) && same(run.function, f.function) && same(run.scope, f.scope);
 }
 
 class Lifetimes {
@@ -151,14 +155,14 @@ class Lifetimes {
     return n;
   }
 
-  /// Frames of a call as its node's metadata tells them, without identities.
-  OpenFrames described(std::size_t call) {
+  /// Frames of a call as its node's metadata tells them; valid until the next call.
+  const std::vector<ToldFrame>& told_of(std::size_t call) {
     const CallOrigin& origin = r_.origin(call);
-    const NodeIndex told = with_trace(origin.node);
-    const auto& scopes = r_.origins.scopes(told);
-    OpenFrames out;
-    const std::vector<Frame>& trace = traces_.frames(r_.graph.node(told).metadata.stack_trace);
-    out.reserve(std::max(trace.size(), scopes.size()));
+    const NodeIndex node = with_trace(origin.node);
+    const auto& scopes = r_.origins.scopes(node);
+    std::vector<ToldFrame>& out = told_;
+    out.clear();
+    const std::vector<Frame>& trace = traces_.frames(r_.graph.node(node).metadata.stack_trace);
     if (trace.empty()) {
       for (const std::string_view s : scopes) out.push_back({.function = "forward", .scope = s});
     } else {
@@ -178,10 +182,20 @@ class Lifetimes {
     return out;
   }
 
+  std::int32_t begin_run(const ToldFrame& f) {
+    Run& run = runs_.emplace_back();
+    run.file = f.file;
+    run.function = f.function;
+    run.scope = f.scope;
+    run.kind = hash_without_indices(f.scope);
+    return static_cast<std::int32_t>(runs_.size() - 1);
+  }
+  Run& run_of(const OpenFrame& f) { return runs_[static_cast<std::size_t>(f.id)]; }
+  const Run& run_of(const OpenFrame& f) const { return runs_[static_cast<std::size_t>(f.id)]; }
+
   void open_frames() {
     stack_of_.resize(calls_.size());
     stacks_.reserve(calls_.size());
-    std::int32_t next_id = 0;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const bool told_before = i && r_.origin(i).node == r_.origin(i - 1).node &&
                                r_.origin(i).outer_frames == r_.origin(i - 1).outer_frames &&
@@ -189,43 +203,42 @@ class Lifetimes {
       stack_of_[i] = told_before ? stack_of_[i - 1] : stacks_.size();
       if (told_before) continue;
       const OpenFrames* before = i ? &stacks_.back() : nullptr;
-      OpenFrames now = described(i);
+      const std::vector<ToldFrame>& told = told_of(i);
+      OpenFrames now;
+      now.reserve(told.size());
       const bool generated =
-          !now.empty() && (now[0].file.starts_with("<eval") || now[0].file.starts_with("runtime_assert"));
+          !told.empty() && (told[0].file.starts_with("<eval") || told[0].file.starts_with("runtime_assert"));
       if (generated && before) {
         // Code that the exporter made: the frames around it are those already open.
         const auto& scopes = r_.origins.scopes(r_.origin(i).node);
-        now.clear();
         for (const OpenFrame& f : *before)
-          if (std::find(scopes.begin(), scopes.end(), f.scope) != scopes.end() && !f.file.starts_with("<eval"))
+          if (std::ranges::find(scopes, run_of(f).scope) != scopes.end() && !run_of(f).file.starts_with("<eval"))
             now.push_back(f);
-        now.push_back({.id = next_id++, .kind = hash_without_indices({}), .file = "<eval"});
+        now.push_back({.id = begin_run({.file = "<eval"})});
         stacks_.push_back(std::move(now));
         continue;
       }
       bool open = true;
-      for (std::size_t k = 0; k < now.size(); ++k) {
-        open = open && before && k < before->size() && (*before)[k].same_code(now[k]) &&
-               (k == 0 || (*before)[k - 1].line == now[k - 1].line);
-        now[k].id = open ? (*before)[k].id : next_id++;
-        now[k].kind = open ? (*before)[k].kind : hash_without_indices(now[k].scope);
+      for (std::size_t k = 0; k < told.size(); ++k) {
+        open = open && before && k < before->size() && same_code(run_of((*before)[k]), told[k]) &&
+               (k == 0 || (*before)[k - 1].line == told[k - 1].line);
+        now.push_back({open ? (*before)[k].id : begin_run(told[k]), told[k].line, told[k].source});
       }
       stacks_.push_back(std::move(now));
     }
-    runs_.resize(static_cast<std::size_t>(next_id));
   }
 
   void find_segments() {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const auto& open = frames(static_cast<CallIndex>(i));
       for (std::size_t k = 0; k < open.size(); ++k) {
-        Run& run = runs_[static_cast<std::size_t>(open[k].id)];
+        Run& run = run_of(open[k]);
         run.last = static_cast<CallIndex>(i);
         const bool inner = k + 1 < open.size();
         const std::int32_t child = inner ? open[k + 1].id : -1;
-        const std::size_t kind = inner ? open[k + 1].kind : static_cast<std::size_t>(calls_[i].op.index) + 1;
+        const std::size_t kind = inner ? run_of(open[k + 1]).kind : static_cast<std::size_t>(calls_[i].op.index) + 1;
         if (inner && open[k].source.empty() && (run.segments.empty() || run.segments.back().child != child))
-          runs_of_module_[{open[k].id, open[k + 1].scope}].push_back(static_cast<CallIndex>(i));
+          runs_of_module_[{open[k].id, run_of(open[k + 1]).scope}].push_back(static_cast<CallIndex>(i));
         const bool same_line = !run.segments.empty() && run.segments.back().line == open[k].line;
         const bool same_child = same_line && inner && run.segments.back().child == child;
         if (!same_line) run.statements.emplace(open[k].source);
@@ -273,10 +286,12 @@ class Lifetimes {
   std::string_view called_name(CallIndex i, std::size_t k) const {
     const auto& open = frames(i);
     if (k + 1 >= open.size()) return r_.program.name_of(calls_[at(i)].op);
-    if (open[k + 1].function != "forward") return open[k + 1].function;
-    std::string_view path = open[k + 1].scope;
-    if (path.starts_with(open[k].scope) && path.size() > open[k].scope.size())
-      path.remove_prefix(open[k].scope.size() + (open[k].scope.empty() ? 0 : 1));
+    const Run& inner = run_of(open[k + 1]);
+    if (inner.function != "forward") return inner.function;
+    std::string_view path = inner.scope;
+    const std::string_view outer = run_of(open[k]).scope;
+    if (path.starts_with(outer) && path.size() > outer.size())
+      path.remove_prefix(outer.size() + (outer.empty() ? 0 : 1));
     return path.substr(0, path.find('.'));
   }
 
@@ -289,7 +304,7 @@ class Lifetimes {
   /// Index after which a call that frame k makes by call j has returned.
   CallIndex returned(CallIndex j, std::size_t k) const {
     const auto& open = frames(j);
-    return k + 1 >= open.size() ? j : runs_[static_cast<std::size_t>(open[k + 1].id)].last;
+    return k + 1 >= open.size() ? j : run_of(open[k + 1]).last;
   }
 
   void place(CallIndex i, SlotId s) {
@@ -306,7 +321,7 @@ class Lifetimes {
     const std::size_t k = home_of(i, readers);
     const int depth = static_cast<int>(k);
     const OpenFrame& home = open[k];
-    Run& run = runs_[static_cast<std::size_t>(home.id)];
+    Run& run = run_of(home);
     CallIndex last_use = readers.empty() ? i : 0;
     for (const CallIndex j : readers) last_use = std::max(last_use, returned(j, k));
     const CallIndex made = returned(i, k);
@@ -385,7 +400,7 @@ class Lifetimes {
   };
   Numbered numbered(CallIndex i, std::size_t k) const {
     if (frames(i).size() <= k + 1) return {};
-    const std::string_view scope = frames(i)[k + 1].scope;
+    const std::string_view scope = run_of(frames(i)[k + 1]).scope;
     const std::size_t dot = scope.rfind('.');
     if (dot == std::string_view::npos) return {};
     return {scope.substr(0, dot), parse_int(scope.substr(dot + 1)).value_or(-1)};
@@ -449,7 +464,7 @@ class Lifetimes {
   void place_unread_state(CallIndex i, SlotId s) {
     const auto& open = frames(i);
     const std::size_t k = open.size() - 2;
-    const CallIndex end = runs_[static_cast<std::size_t>(open[k].id)].last;
+    const CallIndex end = run_of(open[k]).last;
     for (CallIndex j = i + 1; j <= end; ++j)
       if (frames(j).size() == k + 2 && frames(j)[k].id == open[k].id && is_recurrent(calls_[at(j)]))
         return drop(returned(j, k), {static_cast<int>(k), When::bound_again, 0, s});
@@ -555,7 +570,7 @@ class Lifetimes {
   /// makes none after call `from`.
   CallIndex called_again(CallIndex i, std::size_t k, CallIndex from) const {
     if (frames(i).size() <= k + 1) return -1;
-    const auto runs = runs_of_module_.find({frames(i)[k].id, frames(i)[k + 1].scope});
+    const auto runs = runs_of_module_.find({frames(i)[k].id, run_of(frames(i)[k + 1]).scope});
     if (runs == runs_of_module_.end()) return -1;
     const auto next = std::upper_bound(runs->second.begin(), runs->second.end(), from);
     return next == runs->second.end() ? -1 : returned(*next, k);
@@ -621,6 +636,7 @@ class Lifetimes {
   std::vector<Call>& calls_;
   const SlotUses& uses_;
   StackTraceReader traces_;
+  std::vector<ToldFrame> told_;
   std::vector<OpenFrames> stacks_;
   std::vector<std::size_t> stack_of_;  ///< by call: the frames open then
   std::vector<Run> runs_;

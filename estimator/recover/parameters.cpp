@@ -83,12 +83,12 @@ ParameterTable::ParameterTable(const GraphView& graph, const Origins& origins, P
                                ProgramBuilder& builder)
     : graph_(graph), origins_(origins), program_(program), builder_(builder), by_value_(graph.shaped().values.size()) {}
 
-SlotId ParameterTable::add(Entry e) {
-  e.parameter.slot = builder_.slot(e.parameter.name);
-  entry_of_.resize(e.parameter.slot.at() + 1, -1);
-  entry_of_[e.parameter.slot.at()] = static_cast<std::int32_t>(entries_.size());
-  entries_.push_back(std::move(e));
-  return entries_.back().parameter.slot;
+SlotId ParameterTable::place_newest() {
+  Parameter& p = entries_.back().parameter;
+  p.slot = builder_.slot(p.name);
+  entry_of_.resize(p.slot.at() + 1, -1);
+  entry_of_[p.slot.at()] = static_cast<std::int32_t>(entries_.size() - 1);
+  return p.slot;
 }
 
 SlotId ParameterTable::stored(ValueId v, bool reversed) {
@@ -99,7 +99,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
     return known;
   }
   const Initializer* init = graph_.initializer(v);
-  Entry e;
+  Entry& e = entries_.emplace_back();
   Parameter& p = e.parameter;
   p.name = std::string(graph_.name(v));
   p.dims = graph_.dims(v);
@@ -115,7 +115,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   // Folding lists its new weights last: their place is where they are used.
   e.initializer = init && !made_up ? init - graph_.initializers().front() : -1;
   e.certain = init && !anonymous;
-  return by_value_[v.at()] = add(std::move(e));
+  return by_value_[v.at()] = place_newest();
 }
 
 SlotId ParameterTable::stored_in(ValueId v, std::string_view path) {
@@ -204,7 +204,7 @@ SlotId ParameterTable::named(std::string_view reference, std::string_view path, 
     e.parameter.trainable = !buffer && is_float(e.parameter.dtype);
     if (is_float(dtype) && e.parameter.dims != dims && !dims.empty()) e.parameter.dims = dims;
   } else {
-    Entry e;
+    Entry& e = entries_.emplace_back();
     const std::string prefix = mangled(path);
     const std::string_view rest = std::string_view(key);
     if (!path.empty() && rest.starts_with(prefix) && rest.size() > prefix.size() && rest[prefix.size()] == '_') {
@@ -218,14 +218,14 @@ SlotId ParameterTable::named(std::string_view reference, std::string_view path, 
     e.parameter.trainable = !buffer && is_float(dtype);
     e.parameter.assumed = true;
     e.certain = true;
-    slot = add(std::move(e));
+    slot = place_newest();
   }
   by_reference_.emplace(std::move(key), slot);
   return slot;
 }
 
 SlotId ParameterTable::restored(std::string name, Dims dims, DType dtype, bool buffer, SlotId beside) {
-  Entry e;
+  Entry& e = entries_.emplace_back();
   e.parameter.name = std::move(name);
   e.parameter.dims = std::move(dims);
   e.parameter.dtype = dtype;
@@ -234,20 +234,20 @@ SlotId ParameterTable::restored(std::string name, Dims dims, DType dtype, bool b
   e.parameter.assumed = true;
   e.beside = beside;
   e.certain = true;
-  return add(std::move(e));
+  return place_newest();
 }
 
 SlotId ParameterTable::constant(ValueId v) {
   v = graph_.resolve(v);
   if (const SlotId known = by_value_[v.at()]; known.valid()) return known;
-  Entry e;
+  Entry& e = entries_.emplace_back();
   e.parameter.name = std::string(graph_.name(v));
   e.parameter.dims = graph_.dims(v);
   e.parameter.dtype = graph_.value(v).dtype;
   e.parameter.buffer = true;
   e.parameter.trainable = false;
   e.parameter.assumed = true;
-  return by_value_[v.at()] = add(std::move(e));
+  return by_value_[v.at()] = place_newest();
 }
 
 void ParameterTable::set_buffer(SlotId slot) {

@@ -69,7 +69,8 @@ class ParameterTable {
     bool certain = false;  ///< the module has it even if no call reads it
     bool first = false;
   };
-  SlotId add(Entry entry);
+  /// Gives the newest entry its slot.
+  SlotId place_newest();
   Entry& entry(SlotId slot) { return entries_[static_cast<std::size_t>(entry_of_[slot.at()])]; }
   void index_names() const;
   /// What the texts name the initializer: 'p' a parameter ("p_cls_token"), 'b' a buffer ("b_embed_positions"), or 0.

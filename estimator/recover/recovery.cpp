@@ -409,7 +409,7 @@ void Recovery::restore_original_frequencies(SlotId frequencies) {
   // Rotary modules of transformers register a copy of their frequencies that no export holds.
   const Parameter& p = parameters.at(frequencies);
   const bool named = p.name.ends_with("rotary_emb.inv_freq");
-  const bool folded = is_rotary(path(), origins.module_class(at_)) && p.buffer && p.name.find('.') == std::string::npos;
+  const bool folded = p.buffer && p.name.find('.') == std::string::npos && is_rotary(path(), origins.module_class(at_));
   if (!is_float(p.dtype) || !(named || folded) || !seen_frequencies_.insert(frequencies).second) return;
   const std::string module = named ? p.name.substr(0, p.name.size() - 8) : std::string(path()) + ".";
   parameters.restored(module + "original_inv_freq", {element_count(p.dims)}, p.dtype, true, frequencies);

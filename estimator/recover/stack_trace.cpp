@@ -1,6 +1,7 @@
 #include "estimator/recover/stack_trace.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "estimator/base/text.h"
@@ -14,6 +15,12 @@ std::size_t common_beginning(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
   while (at + stretch <= size && std::memcmp(a.data() + at, b.data() + at, stretch) == 0) at += stretch;
+  for (; at + sizeof(std::uint64_t) <= size; at += sizeof(std::uint64_t)) {
+    std::uint64_t x = 0, y = 0;
+    std::memcpy(&x, a.data() + at, sizeof x);
+    std::memcpy(&y, b.data() + at, sizeof y);
+    if (x != y) break;
+  }
   while (at < size && a[at] == b[at]) ++at;
   return at;
 }
@@ -69,7 +76,7 @@ const std::vector<Frame>& StackTraceReader::frames(std::string_view trace) {
         continue;
       Frame f;
       f.file = line.substr(6, quote - 6);
-      f.file.remove_prefix(f.file.rfind('/') + 1);
+      f.file.remove_prefix(last_of(f.file, '/') + 1);
       f.line = line.substr(number + 7, function - number - 7);
       f.function = line.substr(function + 5);
       frames_.push_back(f);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace headroom::recovery {
+namespace headroom {
 
 /// A hash table that holds no names: the caller says which name a number has. (In std::unordered_map each of some
 /// thousand entries is an allocation.)
@@ -67,4 +67,4 @@ class NameIndex {
   std::size_t count_ = 0;
 };
 
-}  // namespace headroom::recovery
+}  // namespace headroom
