@@ -277,6 +277,10 @@ std::shared_ptr<const ShapedPrograms> Estimator::programs(const Scenario& scenar
   return programs_.get(shape_part(scenario), [&] { return shaped_programs(*model_, scenario); });
 }
 
+void Estimator::know(const Scenario& scenario, StepTrace trace) {
+  traces_.get(step_part(scenario), [&] { return std::move(trace); });
+}
+
 Estimate Estimator::estimate(const Scenario& scenario, Stages* stages) {
   const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<const ShapedPrograms> programs = this->programs(scenario);

@@ -21,6 +21,9 @@ class Estimator {
   /// those of the same sizes follow each other: of programs and traces the newest few are kept, fewer of a large model.
   Estimate estimate(const Scenario& scenario, Stages* stages = nullptr);
 
+  /// What the scenario's steps ask of the allocator, from one who knows it already.
+  void know(const Scenario& scenario, StepTrace trace);
+
   /// Of the scenario's sizes; those that an estimate runs, unless what the file's metadata tells cannot run.
   std::shared_ptr<const ShapedPrograms> programs(const Scenario& scenario);
 

@@ -46,7 +46,8 @@ Scenario step_part(const Scenario& scenario) {
 }
 
 StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
-                     const shadow::ConvWorkspaces* convolutions, std::function<void(const shadow::Trace&)> on_phase) {
+                     const shadow::ConvWorkspaces* convolutions, std::function<void(const shadow::Trace&)> on_phase,
+                     const MachineAround& around) {
   StepTrace out;
   const auto profile = profile_of(scenario);
   const aten::ChosenTable table = aten::table_for(scenario.torch_version);
@@ -60,7 +61,7 @@ StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
   if (convolutions) facts.convolutions = convolutions;
   shadow::Shadow machine(*table.table, facts);
   machine.recorder().on_phase = std::move(on_phase);
-  run_session(machine, programs.order, scenario, steps_of(scenario), out.diagnostics);
+  run_session(around ? around(machine) : machine, programs.order, scenario, steps_of(scenario), out.diagnostics);
   out.diagnostics.insert(out.diagnostics.end(), machine.diagnostics.begin(), machine.diagnostics.end());
   out.trace = machine.take_trace();
   out.uses_blas = std::ranges::any_of(out.trace.blocks, [&](const shadow::TraceBlock& b) {

@@ -28,11 +28,14 @@ int steps_of(const Scenario& scenario);
 /// What the scenario's card and the profile (may be null) decide on the shadow machine.
 shadow::DeviceFacts device_facts(const Scenario& scenario, const Profile* profile);
 
+/// The machine that a session runs on, around a shadow machine.
+using MachineAround = std::function<Machine&(shadow::Shadow&)>;
+
 /// Runs the scenario's steps on the shadow machine. Throws Error.
 /// `convolutions` (may be null) is asked for their workspaces instead of what the scenario's profile or card says;
-/// `on_phase`, where given, is the recorder's.
+/// `on_phase`, where given, is the recorder's; `around`, where given, stands between.
 StepTrace step_trace(const ShapedPrograms& programs, const Scenario& scenario,
                      const shadow::ConvWorkspaces* convolutions = nullptr,
-                     std::function<void(const shadow::Trace&)> on_phase = {});
+                     std::function<void(const shadow::Trace&)> on_phase = {}, const MachineAround& around = {});
 
 }  // namespace headroom

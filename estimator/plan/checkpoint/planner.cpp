@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,7 +17,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t spread_calls = 4'000;    ///< of all placements of the front that are simulated and shown
+constexpr std::size_t spread_calls = 3'500;    ///< of all placements of the front that are simulated and shown
 constexpr int most_tries = 12;                 ///< for a budget
 constexpr std::size_t bounded_placements = 3;  ///< simulated for a bound
 constexpr std::size_t many_calls = 500;        ///< beyond them one placement fewer: a simulation takes long
@@ -101,12 +102,14 @@ class Planner {
   /// The step's profile, of the programs that the estimate runs.
   std::shared_ptr<const ShapedPrograms> take_apart() {
     auto programs = estimator_.programs(scenario_);
+    std::optional<StepTrace> whole;
     const auto profile = [&] {
       program_ = programs->programs.at(0).get();
-      profile_ = step_profile({programs->graphs, programs->programs, {program_}}, scenario_);
+      profile_ = step_profile({programs->graphs, programs->programs, {program_}}, scenario_, kept_operators(), &whole);
     };
     try {
       profile();
+      if (whole) estimator_.know(scenario_, std::move(*whole));
     } catch (const Error&) {
       Stages stages;
       estimator_.estimate(scenario_, &stages);  // throws where no programs can run

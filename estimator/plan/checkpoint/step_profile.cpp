@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -23,7 +24,7 @@ constexpr int profiled_steps = 2;
 constexpr std::int64_t smallest_block = 512;
 
 struct Run {
-  shadow::Trace trace;
+  StepTrace whole;
   shadow::StepLog log;
   StepWatch::Begin backward_begin;
   std::size_t backward_end = 0;
@@ -34,35 +35,33 @@ struct Run {
 
   Bytes rerun_workspace;
 
+  const shadow::Trace& trace() const { return whole.trace; }
   std::int64_t bytes(std::int32_t block) const {
-    if (is_rerun_workspace(trace, block, rerun_workspace)) return 0;
-    return trace.blocks[static_cast<std::size_t>(block)].bytes.rounded_up(smallest_block).count();
+    if (is_rerun_workspace(trace(), block, rerun_workspace)) return 0;
+    return trace().blocks[static_cast<std::size_t>(block)].bytes.rounded_up(smallest_block).count();
   }
   std::int32_t first_block() const { return static_cast<std::int32_t>(begins.front().at.blocks); }
   std::int32_t made() const { return static_cast<std::int32_t>(backward_begin.at.blocks) - first_block(); }
 };
 
-Run run(const ShapedPrograms& programs, const Scenario& scenario) {
-  const Program& program = *programs.order.front();
-  const aten::ChosenTable table = aten::table_for(scenario.torch_version);
-  const auto profile = profile_of(scenario);
-  const shadow::DeviceFacts facts = device_facts(scenario, profile.get());
-  shadow::Shadow machine(*table.table, facts);
+Run run(const ShapedPrograms& programs, const Scenario& scenario, int steps) {
   Run r;
-  r.rerun_workspace = facts.cublaslt_workspace;
-  StepWatch watch(machine, scenario, program, profiled_steps - 1, r.log);
-  Diagnostics ignored;
-  run_session(watch, programs.order, scenario, profiled_steps, ignored);
-  machine.recorder().log = nullptr;
-  r.backward_begin = watch.backward_begin;
-  r.backward_end = watch.backward_end;
-  r.begins = std::move(watch.begins);
-  r.reads = std::move(watch.reads);
-  r.writes = std::move(watch.writes);
-  r.makes = std::move(watch.makes);
-  r.costs = std::move(watch.costs);
-  r.of_loss = watch.of_loss;
-  r.trace = machine.take_trace();
+  const auto profile = profile_of(scenario);
+  r.rerun_workspace = device_facts(scenario, profile.get()).cublaslt_workspace;
+  Scenario s = scenario;
+  s.steps = steps;
+  std::optional<StepWatch> watch;
+  r.whole = step_trace(programs, s, nullptr, {}, [&](shadow::Shadow& machine) -> Machine& {
+    return watch.emplace(machine, scenario, *programs.order.front(), profiled_steps - 1, r.log);
+  });
+  r.backward_begin = watch->backward_begin;
+  r.backward_end = watch->backward_end;
+  r.begins = std::move(watch->begins);
+  r.reads = std::move(watch->reads);
+  r.writes = std::move(watch->writes);
+  r.makes = std::move(watch->makes);
+  r.costs = std::move(watch->costs);
+  r.of_loss = watch->of_loss;
   return r;
 }
 
@@ -176,7 +175,7 @@ class Taking {
         if (call == 0) p_.live_at_start = live;
         p_.call[call++].event = static_cast<std::uint32_t>(p_.events.size());
       }
-      const TraceEvent& e = single_.trace.events[i];
+      const TraceEvent& e = single_.trace().events[i];
       if (e.kind != TraceEvent::Kind::alloc && e.kind != TraceEvent::Kind::free) continue;
       const bool made = e.kind == TraceEvent::Kind::alloc;
       live += made ? single_.bytes(e.index) : -single_.bytes(e.index);
@@ -192,7 +191,7 @@ class Taking {
     // What backward frees was saved, by the loss; the rest belongs to variables.
     for (std::size_t b = 0; b < alive.size(); ++b) p_.blocks[b].outlives = alive[b] != 0;
     for (std::size_t i = single_.backward_begin.at.events; i < single_.backward_end; ++i) {
-      const TraceEvent& e = single_.trace.events[i];
+      const TraceEvent& e = single_.trace().events[i];
       const std::int32_t block = e.index - first;
       if (e.kind == TraceEvent::Kind::free && block >= 0 && static_cast<std::size_t>(block) < alive.size())
         p_.blocks[static_cast<std::size_t>(block)].outlives = false;
@@ -241,7 +240,7 @@ class Taking {
     const auto most = [&](std::size_t end) {
       std::int64_t peak = live;
       for (; i < end; ++i) {
-        apply(kept_.trace.events[i]);
+        apply(kept_.trace().events[i]);
         peak = std::max(peak, live);
       }
       return peak;
@@ -266,7 +265,7 @@ class Taking {
       const auto [op, fresh] = kept.try_emplace(r.op);
       if (fresh && r.op >= 0)
         for (std::size_t k = 0; k < p_.keeps.size(); ++k)
-          if (std::ranges::find(p_.keeps[k], kept_.trace.texts[static_cast<std::size_t>(r.op)]) != p_.keeps[k].end())
+          if (std::ranges::find(p_.keeps[k], kept_.trace().texts[static_cast<std::size_t>(r.op)]) != p_.keeps[k].end())
             op->second |= static_cast<std::uint8_t>(1U << k);
       const std::int32_t b = r.block - first;
       if (op->second == 0 || b < 0 || static_cast<std::size_t>(b) >= p_.blocks.size()) continue;
@@ -290,7 +289,7 @@ class Taking {
   void others() {
     std::int64_t live = 0;
     Phase phase = Phase::setup;
-    for (const TraceEvent& e : kept_.trace.events) {
+    for (const TraceEvent& e : kept_.trace().events) {
       if (e.kind == TraceEvent::Kind::phase) phase = e.phase;
       if (e.kind == TraceEvent::Kind::alloc) live += kept_.bytes(e.index);
       if (e.kind == TraceEvent::Kind::free) live -= kept_.bytes(e.index);
@@ -314,16 +313,19 @@ bool is_rerun_workspace(const shadow::Trace& trace, std::int32_t block, Bytes wo
 }
 
 StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
-                         std::vector<std::vector<std::string>> keeps) {
+                         std::vector<std::vector<std::string>> keeps, std::optional<StepTrace>* whole) {
   const Program& program = *programs.order.front();
   Scenario kept = scenario, single = scenario;
   kept.checkpoint = CheckpointKind::none;
   single.checkpoint = CheckpointKind::plan;
   single.checkpoint_plan = {.segments = {{.begin = 0, .end = program.calls.size()}}};
-  auto beside = std::async(std::launch::async, [&] { return run(programs, single); });
-  const Run a = run(programs, kept), b = beside.get();
+  auto beside = std::async(std::launch::async, [&] { return run(programs, single, profiled_steps); });
+  const int steps = steps_of(scenario);
+  Run a = run(programs, kept, std::max(steps, profiled_steps));
+  const Run b = beside.get();
   StepProfile profile = Taking(program, a, b).apart(std::move(keeps));
   profile.autocast = scenario.autocast_dtype() != DType::undefined;
+  if (whole && steps >= profiled_steps) *whole = std::move(a.whole);
   return profile;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "estimator/plan/checkpoint/call_cost.h"
 #include "estimator/plan/checkpoint/kept_operators.h"
 #include "estimator/plan/shaped_programs.h"
+#include "estimator/plan/step_trace.h"
 #include "estimator/program/scenario.h"
 #include "estimator/shadow/trace.h"
 
@@ -74,8 +76,10 @@ struct StepProfile {
 /// stays: part of no profile and no placement's peak. `workspace`: its bytes.
 bool is_rerun_workspace(const shadow::Trace& trace, std::int32_t block, Bytes workspace);
 
-/// Throws Error(not_modelled) when the step cannot be taken apart.
+/// Throws Error(not_modelled) when the step cannot be taken apart. `whole`, where given: what the scenario's steps ask
+/// of the allocator without checkpoints; none for a single step.
 StepProfile step_profile(const ShapedPrograms& programs, const Scenario& scenario,
-                         std::vector<std::vector<std::string>> keeps = kept_operators());
+                         std::vector<std::vector<std::string>> keeps = kept_operators(),
+                         std::optional<StepTrace>* whole = nullptr);
 
 }  // namespace headroom

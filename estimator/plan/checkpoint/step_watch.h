@@ -49,6 +49,7 @@ class StepWatch final : public Machine {
   void enter_checkpoint(const CheckpointSegment& segment) override { m_.enter_checkpoint(segment); }
   void leave_checkpoint() override { m_.leave_checkpoint(); }
   void phase(Phase phase, int step) override;
+  bool repeat_step(int step) override { return step >= step_ && m_.repeat_step(step); }
   void purpose(Category category) override { m_.purpose(category); }
 
  private:
