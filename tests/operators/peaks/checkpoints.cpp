@@ -31,6 +31,7 @@ struct Net {
       if (checkpointed) segments.push_back({begin, program.calls.size(), reentrant, {}});
     }
     result = h;
+    program.outputs.push_back({.slot = h, .name = "h"});
   }
 
  private:
