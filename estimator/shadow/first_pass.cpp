@@ -1,7 +1,6 @@
 #include "estimator/shadow/first_pass.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "estimator/shadow/autograd.h"
 
@@ -12,9 +11,9 @@ FirstPass::FirstPass(Recorder& recorder, std::vector<Value>& variables)
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const Value& v = variables[i];
     if (v.is_tensor()) before_.push_back({i, v.tensor().get(), v.tensor()->storage.get()});
-    if (v.is_list()) repeatable_ = false;  // no variable of a loop is one
+    if (v.is_list()) began_plain_ = false;  // no variable of a loop is one
   }
-  repeatable_ = repeatable_ && as_before();
+  began_plain_ = began_plain_ && as_before();
 }
 
 bool FirstPass::as_before() const {
@@ -24,12 +23,9 @@ bool FirstPass::as_before() const {
   });
 }
 
-void FirstPass::end(std::span<const Ref<Storage>* const> workspaces) {
+bool FirstPass::end(std::span<const Ref<Storage>* const> workspaces) {
   end_ = recorder_.mark();
-  repeatable_ = repeatable_ && ends_closed(workspaces);
-}
-
-bool FirstPass::ends_closed(std::span<const Ref<Storage>* const> workspaces) {
+  if (!began_plain_) return false;
   for (const Ref<Storage>* w : workspaces)
     if (*w && own((*w)->block)) workspaces_.push_back((*w)->block);
   for (const Variable& v : before_) {
@@ -65,7 +61,7 @@ bool FirstPass::adds(std::size_t variable, bool gradient, const Tensor& t) {
 }
 
 bool FirstPass::repeat(int step) {
-  if (!std::exchange(repeatable_, false) || !as_before()) return false;
+  if (!as_before()) return false;
   const std::vector<std::int32_t> places = recorder_.repeat_blocks(begin_, end_, step, workspaces_);
   const auto place = [&](std::int32_t block) {
     return own(block) ? places[static_cast<std::size_t>(block) - begin_.blocks] : block;

@@ -23,10 +23,10 @@ class FirstPass {
   void binds(std::size_t variable) {
     if (variables_[variable].none()) bound_.push_back({variable, recorder_.mark().events});
   }
-  /// The pass has ended. `workspaces`: what the process keeps for good.
-  void end(std::span<const Ref<Storage>* const> workspaces);
-  /// Appends the pass once more, as that of step `step`, with its gradients and results, once; false when that cannot
-  /// be told.
+  /// The pass has ended; false when it cannot be repeated. `workspaces`: what the process keeps for good.
+  bool end(std::span<const Ref<Storage>* const> workspaces);
+  /// Appends the pass once more, as that of step `step`, with its gradients and results, once; false when what it found
+  /// has changed.
   bool repeat(int step);
 
  private:
@@ -51,13 +51,12 @@ class FirstPass {
   bool as_before() const;
   bool own(std::int32_t block) const { return block >= static_cast<std::int32_t>(begin_.blocks); }
   bool adds(std::size_t variable, bool gradient, const Tensor& t);
-  bool ends_closed(std::span<const Ref<Storage>* const> workspaces);
 
   Recorder& recorder_;
   std::vector<Value>& variables_;
   Recorder::Mark begin_, end_{};
   std::size_t live_;  ///< blocks before
-  bool repeatable_ = true;
+  bool began_plain_ = true;
   std::vector<Variable> before_;
   std::vector<Binding> bound_;
   std::vector<Result> results_;

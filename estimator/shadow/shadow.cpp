@@ -183,10 +183,14 @@ void Shadow::begin_pass(int step) {
 }
 
 void Shadow::end_pass() {
-  if (first_pass_) first_pass_->end(workspaces());
+  if (first_pass_ && !first_pass_->end(workspaces())) first_pass_.reset();  // it holds graphs
 }
 
-bool Shadow::repeat_pass(int step) { return first_pass_ && first_pass_->repeat(step); }
+bool Shadow::repeat_pass(int step) {
+  const bool repeated = first_pass_ && first_pass_->repeat(step);
+  first_pass_.reset();
+  return repeated;
+}
 
 bool Shadow::repeat_step(int step) {
   if (recorder_.log) return false;  // it wants to see every call
