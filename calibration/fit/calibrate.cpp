@@ -4,6 +4,7 @@
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,8 +33,8 @@ using shadow::ConvWorkspaces;
 using shadow::MeasuredConv;
 
 constexpr std::chrono::seconds seconds_for_a_run{6};
-/// For the last answers, the table and the cross-validation.
-constexpr std::chrono::seconds seconds_to_finish{4};
+/// One part of so many of the budget is for the last answers, the table and the cross-validation.
+constexpr int part_to_finish = 30;
 /// Calls that the cross-validation asks for, about.
 constexpr std::size_t most_asked = 4000;
 /// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
@@ -150,8 +151,8 @@ std::size_t processes_on(const MeasuredDevice& device) {
 /// Measures the models' convolutions and then a grid's, until the time is over, with processes side by side.
 class ConvCampaign {
  public:
-  ConvCampaign(const CalibrateOptions& options, Kept& kept, Clock::time_point end)
-      : options_(options), kept_(kept), end_(end), wanted_(probes_of_models(options)) {}
+  ConvCampaign(const CalibrateOptions& options, Kept& kept, Clock::time_point end, std::future<ConvGrid> grid)
+      : options_(options), kept_(kept), end_(end), wanted_(probes_of_models(options)), grid_made_(std::move(grid)) {}
 
   std::vector<MeasuredConv> run(std::size_t processes) {
     std::vector<std::thread> workers;
@@ -205,13 +206,18 @@ class ConvCampaign {
   void fill(std::vector<Question>& batch) {
     while (batch.size() < probes_of_a_process) {
       const std::size_t at = next_++;
-      const ConvProbe p = at < wanted_.size() ? wanted_[at] : grid_.next();
+      const ConvProbe p = at < wanted_.size() ? wanted_[at] : grid().next();
       if (!taken_.insert(name_of(p)).second) continue;
       if (const auto* w = kept_.find(p))
         record({at, p}, *w);
       else
         batch.push_back({at, p});
     }
+  }
+
+  ConvGrid& grid() {
+    if (!grid_) grid_ = grid_made_.get();
+    return *grid_;
   }
 
   void take(const Measurement& m, std::vector<Question>& batch) {
@@ -244,7 +250,8 @@ class ConvCampaign {
   Kept& kept_;
   Clock::time_point end_;
   std::vector<ConvProbe> wanted_;
-  ConvGrid grid_;
+  std::future<ConvGrid> grid_made_;
+  std::optional<ConvGrid> grid_;
   std::mutex mutex_;
   std::size_t next_ = 0, crashes_ = 0;
   std::set<std::string> taken_;
@@ -303,6 +310,7 @@ std::vector<Bytes> left_behind(const Measurement& m, std::string_view op, Phase 
 
 Profile calibrate(const CalibrateOptions& options) {
   const auto start = Clock::now();
+  auto grid = std::async(std::launch::async, [] { return ConvGrid(); });
   Job job;
   job.history = true;
   job.programs = {std::make_shared<const Program>(reference_program())};
@@ -330,7 +338,8 @@ Profile calibrate(const CalibrateOptions& options) {
   Kept kept(options.kept, p.card.name + " driver " + p.driver + " torch " + p.torch + " cudnn " + p.cudnn);
   const auto for_runs = seconds_for_a_run * static_cast<std::int64_t>(options.models.size());
   const auto calls =
-      ConvCampaign(options, kept, start + options.budget - for_runs - seconds_to_finish).run(processes_on(m.device));
+      ConvCampaign(options, kept, start + options.budget - options.budget / part_to_finish - for_runs, std::move(grid))
+          .run(processes_on(m.device));
   p.convolutions = static_cast<std::int64_t>(calls.size());
   p.convolution_table = shadow::conv_table(calls, p.card.name + ", torch " + p.torch + ", cuDNN " + p.cudnn + " | " +
                                                       std::to_string(calls.size()) + " calls");

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -21,52 +20,65 @@ struct Geometry {
   bool wide() const { return stride == 1 && std::min(height, width) >= 5; }
   bool stem() const { return patches() || (height >= 7 && stride > 1); }
 };
+/// A list to draw from by weight.
+template <class T, std::size_t N>
+struct Weighted {
+  std::array<T, N> list;
+  int total = 0;
+};
+template <class T, std::size_t N>
+constexpr Weighted<T, N> weighted(const T (&list)[N]) {
+  Weighted<T, N> w{.list = std::to_array(list)};
+  for (const T& one : list) w.total += one.weight;
+  return w;
+}
+
 /// By how many layers of 140 public networks have them.
-constexpr auto geometries = std::to_array<Geometry>(
-    {{3, 3, 1, 1, 60},          {1, 1, 1, 1, 60},       {3, 3, 2, 1, 20},       {1, 1, 2, 1, 10},
-     {2, 2, 2, 1, 8},           {4, 4, 2, 1, 8},        {5, 5, 1, 1, 8},        {7, 7, 1, 1, 6},
-     {7, 7, 2, 1, 4},           {5, 5, 2, 1, 3},        {4, 4, 4, 1, 2, false}, {3, 3, 1, 2, 2},
-     {4, 4, 1, 1, 2, false},    {3, 3, 1, 1, 2, false}, {3, 3, 2, 1, 2, false}, {3, 3, 1, 4, 1},
-     {16, 16, 16, 1, 1, false}, {8, 8, 8, 1, 1, false}, {1, 7, 1, 1, 1},        {7, 1, 1, 1, 1},
-     {1, 3, 1, 1, 1},           {3, 1, 1, 1, 1},        {1, 5, 1, 1, 1}});
+constexpr auto geometries =
+    weighted<Geometry>({{3, 3, 1, 1, 60},          {1, 1, 1, 1, 60},       {3, 3, 2, 1, 20},       {1, 1, 2, 1, 10},
+                        {2, 2, 2, 1, 8},           {4, 4, 2, 1, 8},        {5, 5, 1, 1, 8},        {7, 7, 1, 1, 6},
+                        {7, 7, 2, 1, 4},           {5, 5, 2, 1, 3},        {4, 4, 4, 1, 2, false}, {3, 3, 1, 2, 2},
+                        {4, 4, 1, 1, 2, false},    {3, 3, 1, 1, 2, false}, {3, 3, 2, 1, 2, false}, {3, 3, 1, 4, 1},
+                        {16, 16, 16, 1, 1, false}, {8, 8, 8, 1, 1, false}, {1, 7, 1, 1, 1},        {7, 1, 1, 1, 1},
+                        {1, 3, 1, 1, 1},           {3, 1, 1, 1, 1},        {1, 5, 1, 1, 1}});
 
 struct Choice {
   int value, weight;
 };
 /// Images, and how often a network has halved them.
-constexpr auto images = std::to_array<Choice>({{224, 30},
-                                               {256, 16},
-                                               {64, 10},
-                                               {32, 8},
-                                               {128, 8},
-                                               {512, 7},
-                                               {384, 4},
-                                               {192, 4},
-                                               {320, 4},
-                                               {96, 4},
-                                               {299, 3},
-                                               {160, 3},
-                                               {640, 2},
-                                               {288, 2},
-                                               {240, 2},
-                                               {300, 2},
-                                               {28, 1},
-                                               {48, 1}});
-constexpr auto halvings = std::to_array<Choice>({{0, 8}, {1, 10}, {2, 20}, {3, 24}, {4, 24}, {5, 16}, {6, 3}});
-constexpr auto channels = std::to_array<Choice>(
+constexpr auto images = weighted<Choice>({{224, 30},
+                                          {256, 16},
+                                          {64, 10},
+                                          {32, 8},
+                                          {128, 8},
+                                          {512, 7},
+                                          {384, 4},
+                                          {192, 4},
+                                          {320, 4},
+                                          {96, 4},
+                                          {299, 3},
+                                          {160, 3},
+                                          {640, 2},
+                                          {288, 2},
+                                          {240, 2},
+                                          {300, 2},
+                                          {28, 1},
+                                          {48, 1}});
+constexpr auto halvings = weighted<Choice>({{0, 8}, {1, 10}, {2, 20}, {3, 24}, {4, 24}, {5, 16}, {6, 3}});
+constexpr auto channels = weighted<Choice>(
     {{8, 2},    {16, 6},   {24, 3},   {32, 12},  {40, 3},   {48, 6},   {56, 1},   {64, 12},  {72, 3},   {80, 3},
      {88, 1},   {96, 6},   {112, 3},  {120, 2},  {128, 12}, {144, 6},  {160, 6},  {176, 1},  {192, 6},  {208, 1},
      {224, 2},  {240, 3},  {256, 12}, {288, 3},  {320, 6},  {336, 1},  {352, 1},  {384, 6},  {416, 1},  {448, 1},
      {480, 3},  {512, 12}, {528, 1},  {576, 3},  {640, 2},  {672, 3},  {704, 1},  {728, 1},  {768, 3},  {800, 1},
      {832, 1},  {864, 1},  {896, 1},  {928, 1},  {960, 3},  {1024, 6}, {1056, 1}, {1152, 3}, {1248, 1}, {1280, 3},
      {1344, 1}, {1440, 1}, {1536, 3}, {1664, 1}, {1792, 1}, {1920, 1}, {2048, 3}});
-constexpr auto batches = std::to_array<Choice>({{1, 4},  {2, 5},  {3, 2},   {4, 5},   {6, 3},   {8, 7},  {12, 3},
-                                                {16, 7}, {20, 1}, {24, 4},  {32, 7},  {40, 1},  {48, 3}, {64, 7},
-                                                {80, 1}, {96, 3}, {112, 1}, {128, 5}, {192, 2}, {256, 3}});
+constexpr auto batches =
+    weighted<Choice>({{1, 4},  {2, 5},  {3, 2},  {4, 5},  {6, 3},  {8, 7},  {12, 3},  {16, 7},  {20, 1},  {24, 4},
+                      {32, 7}, {40, 1}, {48, 3}, {64, 7}, {80, 1}, {96, 3}, {112, 1}, {128, 5}, {192, 2}, {256, 3}});
 /// Images, masks and classes: what a network's last convolution makes, or, transposed, reads.
-constexpr auto heads = std::to_array<Choice>(
+constexpr auto heads = weighted<Choice>(
     {{1, 3}, {2, 1}, {3, 4}, {4, 2}, {10, 1}, {19, 2}, {20, 1}, {21, 3}, {80, 1}, {91, 1}, {100, 1}, {150, 2}});
-constexpr auto expansions = std::to_array<Choice>({{3, 1}, {4, 2}, {6, 2}});
+constexpr auto expansions = weighted<Choice>({{3, 1}, {4, 2}, {6, 2}});
 /// Channels times side, of 98 % of those networks' layers.
 constexpr int narrowest = 400, widest = 34'000;
 /// Of the layers, in percent: networks that permute between their layers, and those trained so.
@@ -97,11 +109,9 @@ int below(std::mt19937& r, int n) { return static_cast<int>(r() % static_cast<un
 bool chance(std::mt19937& r, int percent) { return below(r, 100) < percent; }
 
 template <class T, std::size_t N>
-const T& one_of(std::mt19937& r, const std::array<T, N>& list) {
-  const int total =
-      std::accumulate(list.begin(), list.end(), 0, [](int sum, const T& one) { return sum + one.weight; });
-  int at = below(r, total);
-  return *std::ranges::find_if(list, [&](const T& one) { return (at -= one.weight) < 0; });
+const T& one_of(std::mt19937& r, const Weighted<T, N>& w) {
+  int at = below(r, w.total);
+  return *std::ranges::find_if(w.list, [&](const T& one) { return (at -= one.weight) < 0; });
 }
 
 /// As wide as networks are at this size of the map.
@@ -121,7 +131,7 @@ struct Layer {
 struct Hash {
   std::size_t operator()(const Layer& l) const {
     std::uint64_t h = 0;
-    for (const int n : {static_cast<int>(l.geometry - geometries.data()), l.in_channels, l.out_channels, l.groups,
+    for (const int n : {static_cast<int>(l.geometry - geometries.list.data()), l.in_channels, l.out_channels, l.groups,
                         l.height, l.width, l.channels_last ? 1 : 0})
       h = (h ^ static_cast<std::uint64_t>(n)) * 0x9e3779b97f4a7c15U, h ^= h >> 29;
     return h;
@@ -143,24 +153,24 @@ enum Relation {
   grouped
 };
 /// In percent, by the layers of those networks.
-constexpr auto of_pointwise = std::to_array<Choice>(
-    {{same, 12}, {widened, 8}, {narrowed, 8}, {expanded, 26}, {squeezed, 8}, {other, 28}, {head, 10}});
-constexpr auto of_plain = std::to_array<Choice>({{same, 28},
-                                                 {widened, 13},
-                                                 {narrowed, 12},
-                                                 {depthwise, 14},
-                                                 {image, 9},
-                                                 {other, 7},
-                                                 {expanded, 6},
-                                                 {joined, 4},
-                                                 {grouped, 4},
-                                                 {head, 4}});
+constexpr auto of_pointwise =
+    weighted<Choice>({{same, 12}, {widened, 8}, {narrowed, 8}, {expanded, 26}, {squeezed, 8}, {other, 28}, {head, 10}});
+constexpr auto of_plain = weighted<Choice>({{same, 28},
+                                            {widened, 13},
+                                            {narrowed, 12},
+                                            {depthwise, 14},
+                                            {image, 9},
+                                            {other, 7},
+                                            {expanded, 6},
+                                            {joined, 4},
+                                            {grouped, 4},
+                                            {head, 4}});
 constexpr auto of_wide =
-    std::to_array<Choice>({{depthwise, 70}, {same, 7}, {other, 7}, {image, 6}, {expanded, 5}, {widened, 3}, {head, 2}});
-constexpr auto of_stride = std::to_array<Choice>(
+    weighted<Choice>({{depthwise, 70}, {same, 7}, {other, 7}, {image, 6}, {expanded, 5}, {widened, 3}, {head, 2}});
+constexpr auto of_stride = weighted<Choice>(
     {{same, 20}, {widened, 24}, {depthwise, 22}, {image, 12}, {grouped, 8}, {other, 8}, {expanded, 6}});
-constexpr auto of_halving = std::to_array<Choice>({{widened, 75}, {image, 17}, {same, 4}, {other, 4}});
-constexpr auto of_projection = std::to_array<Choice>({{widened, 60}, {other, 30}, {same, 5}, {expanded, 5}});
+constexpr auto of_halving = weighted<Choice>({{widened, 75}, {image, 17}, {same, 4}, {other, 4}});
+constexpr auto of_projection = weighted<Choice>({{widened, 60}, {other, 30}, {same, 5}, {expanded, 5}});
 
 Relation relation(std::mt19937& r, const Geometry& g) {
   if (g.patches()) return image;
@@ -283,7 +293,7 @@ ConvGrid::ConvGrid() {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto& [layer, times] = layers[i];
     if (times == 1) continue;
-    for (const Choice& batch : batches)
+    for (const Choice& batch : batches.list)
       for (const DType dtype : dtypes)
         calls.push_back({times * batch.weight * worth(probe_of(layer, batch.value, dtype)), i, batch.value, dtype});
   }

@@ -77,7 +77,7 @@ def main():
 
         done = run("calibrate", "-o", "/dev/full/x.json", "--runner", FAKE, "--budget", "1s")
         say("a profile that cannot be written", "" if done.returncode == 5 else f"{done.returncode} {done.stderr}")
-        done = run(*calibrate, "--budget", "3s", FAKE_CRASH="0")
+        done = run(*calibrate, "--budget", "10s", FAKE_CRASH="0")
         say("probes that crash", "" if done.returncode == 5 and "signal 9" in done.stderr else f"{done.returncode} {done.stderr}")
         profile.unlink()
         for left in folder.glob("*.measured"):
@@ -91,7 +91,7 @@ def main():
         measured = folder / "card.json.measured"
         kept = len(measured.read_text().splitlines()) - 1 if measured.exists() else 0
         say("what was measured is kept", "" if kept > 100 else f"{kept} lines")
-        done = run(*calibrate, "--budget", "2s", FAKE_SECONDS="0.01")
+        done = run(*calibrate, "--budget", "10s", FAKE_SECONDS="0.01")
         total = json.loads(profile.read_text())["convolutions"]["measured"] if done.returncode == 0 else 0
         say("and taken up", "" if total >= kept else f"{total} of {kept}: {done.stderr}")
 
