@@ -104,12 +104,15 @@ def error(row, figure):
     return None if not measured else row["estimated"][figure] / measured - 1
 
 
+def distribution(errors):
+    """Median, 95th percentile and most of their sizes, and how many are 0."""
+    sizes = sorted(abs(e) for e in errors)
+    at = lambda share: sizes[min(len(sizes) - 1, int(share * len(sizes)))]
+    return f"{at(0.5):.4%}", f"{at(0.95):.3%}", f"{sizes[-1]:.3%}", f"{sizes.count(0)} of {len(sizes)}"
+
+
 def summary(errors):
-    errors = sorted(abs(e) for e in errors)
-    if not errors:
-        return "none"
-    at = lambda share: errors[min(len(errors) - 1, int(share * len(errors)))]
-    return f"median {at(0.5):.4%}, p95 {at(0.95):.3%}, max {errors[-1]:.3%}, exact {sum(e == 0 for e in errors)} of {len(errors)}"
+    return "median {}, p95 {}, max {}, exact {}".format(*distribution(errors)) if errors else "none"
 
 
 def rows_of(path):
@@ -177,16 +180,14 @@ def profiles(options):
     # The rule alone: a table of a geometry that no network has.
     nowhere = {**read[0]["convolutions"], "measured": 1,
                "table": [read[0]["convolutions"]["table"][0], "11 s11 p0 d1 f 15", "8>8 11;1 - - -"]}
-    named = [("none: by rule", {**read[0], "convolutions": nowhere})]
-    named += [(pathlib.Path(path).name, profile) for path, profile in zip(options.profiles, read)]
-    for name, profile in named:
+    named = [("none: by rule", 0, {**read[0], "convolutions": nowhere})]
+    named += [(pathlib.Path(path).name, p["convolutions"]["measured"], p) for path, p in zip(options.profiles, read)]
+    for name, calls, profile in named:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(profile, file)
             file.flush()
             found = errors_now(options.headroom, rows, ["--gpu", "h200", "--profile", file.name])
-        cells = [summary(errors).replace("median ", "").replace("p95 ", "").replace("max ", "").replace("exact ", "")
-                 for errors in found.values()]
-        print(f"| {name} | {profile['convolutions']['measured']} | {' | '.join(' | '.join(c.split(', ')) for c in cells)} |")
+        print("|", " | ".join([name, str(calls), *(cell for errors in found.values() for cell in distribution(errors))]), "|")
 
 
 def commands_of(description, seconds):
