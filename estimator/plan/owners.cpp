@@ -30,13 +30,19 @@ std::vector<OwnedBytes> owners_of(const std::vector<LiveBlock>& live, const shad
   std::vector<std::array<Bytes, category_count>> of_modules(program.modules.size());
   std::map<std::pair<std::int32_t, Category>, Bytes> of_statements;
   std::vector<Share> shares;
+  const auto add_share = [&](const Share& s) {  // a module's own often follow one another
+    if (!shares.empty() && shares.back().owner == s.owner && shares.back().category == s.category)
+      shares.back().bytes += s.bytes;
+    else
+      shares.push_back(s);
+  };
   for (const LiveBlock& l : live) {
     const auto& block = trace.blocks[static_cast<std::size_t>(l.block)];
     if (block.module.valid())
       of_modules[block.module.at()][static_cast<std::size_t>(l.category)] += block.bytes;
     else if (l.category == Category::weights || l.category == Category::buffers)
-      shares.push_back({block.name >= 0 ? registrar(trace.texts[static_cast<std::size_t>(block.name)]) : "", l.category,
-                        block.bytes});
+      add_share({block.name >= 0 ? registrar(trace.texts[static_cast<std::size_t>(block.name)]) : "", l.category,
+                 block.bytes});
     else
       of_statements[{block.site, l.category}] += block.bytes;
   }

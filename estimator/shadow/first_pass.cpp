@@ -36,11 +36,12 @@ bool FirstPass::end(std::span<const Ref<Storage>* const> workspaces) {
     const Tensor& t = variables_[b.variable].tensor();
     if (t && own(t->storage->block) && !adds(b.variable, false, t)) return false;
   }
-  std::vector<std::int32_t> blocks = workspaces_;
-  for (const Result& r : results_) blocks.push_back(r.block);
-  std::ranges::sort(blocks);
-  blocks.erase(std::ranges::unique(blocks).begin(), blocks.end());
-  return blocks.size() + live_ == recorder_.live_blocks() && recorder_.frees_own_blocks(begin_, end_);
+  std::vector<char> left(end_.blocks - begin_.blocks);
+  const auto leaves = [&](std::int32_t block) { left[static_cast<std::size_t>(block) - begin_.blocks] = 1; };
+  for (const std::int32_t w : workspaces_) leaves(w);
+  for (const Result& r : results_) leaves(r.block);
+  const auto count = static_cast<std::size_t>(std::ranges::count(left, 1));
+  return count + live_ == recorder_.live_blocks() && recorder_.frees_own_blocks(begin_, end_);
 }
 
 /// False where more than the tensor and its storage was left behind.

@@ -45,7 +45,8 @@ struct Operator {
   enum class Kind : std::uint8_t {
     kernel,
     composite,
-    silent,  ///< returns nothing and leaves memory alone: no rule, it is passed over
+    factory,  ///< makes tensors, without a derivative and with less work than it takes to know the call again
+    silent,   ///< returns nothing and leaves memory alone: no rule, it is passed over
   };
   std::string_view name;  ///< with overload: "aten::add.Tensor"
   Kind kind;

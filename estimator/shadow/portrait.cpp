@@ -1,6 +1,7 @@
 #include "estimator/shadow/portrait.h"
 
 namespace headroom::shadow {
+
 template <class T>
 bool Portrait::first(T& object) {
   const bool met = object.number > before_;
@@ -28,12 +29,34 @@ void Portrait::add(const Ref<Storage>& s) {
   add(static_cast<std::uint64_t>(s->saved));
   if (s->block < 0) return;
   add(static_cast<std::uint64_t>(recorder_->category(s->block)));
-  blocks_.push_back(s->block);
+  if (!s->lasting) blocks_.push_back(s->block);
+}
+
+bool Portrait::lasts(const TensorImpl& t) const {
+  if (t.storage->owners > 1) return false;
+  if (t.host) return t.label >= 0;
+  if (t.storage->block < 0) return false;
+  const Category c = recorder_->category(t.storage->block);
+  return c == Category::weights || c == Category::buffers || c == Category::optimizer_state;
+}
+
+bool Portrait::add_lasting(const Value& v) {
+  if (!v.is_tensor()) return false;
+  TensorImpl& t = *v.tensor();
+  if (t.grad || t.grad_fn || t.base) return false;
+  if (!t.lasting) {
+    if (!lasts(t)) return false;
+    t.lasting = t.storage->lasting = true;
+  }
+  if (first(t) && !t.host) ++lasting_;
+  add(reinterpret_cast<std::uintptr_t>(&t) | (t.accumulator != nullptr ? 1U : 0U));
+  return true;
 }
 
 void Portrait::add(const Tensor& t) {
   if (!t) return add(std::uint64_t{0});
   if (!first(*t)) return;
+  if (t->lasting && !t->host) ++lasting_;
   std::uint64_t flags = 0;
   for (const bool flag : {t->requires_grad, t->host, t->wrapped_number, t->parameter, t->accumulator != nullptr})
     flags = flags << 1 | (flag ? 1U : 0U);

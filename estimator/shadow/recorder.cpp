@@ -37,7 +37,7 @@ Ref<Storage> Recorder::make(Bytes bytes, Category category) {
 
 Ref<Storage> Recorder::host() { return Ref<Storage>(new Storage); }
 
-void Recorder::freed(const Storage& s) {
+void Recorder::free(const Storage& s) {
   --live_blocks_;
   trace_.events.push_back({.kind = TraceEvent::Kind::free, .category = {}, .phase = phase_, .index = s.block});
 }
@@ -62,9 +62,8 @@ void Recorder::saved(Storage& s) {
 }
 
 void Recorder::unsaved(Storage& s) {
-  if (--s.saved != 0 || s.block < 0 || s.owners == 1) return;
+  if (--s.saved != 0 || s.block < 0 || s.owners == 1 || stopped_) return;
   const auto block = static_cast<std::size_t>(s.block);
-  if (block >= trace_.blocks.size()) return;  // the trace was taken: what outlives it (an output with its graph) goes
   if (temporary(trace_.blocks[block].category)) becomes(s, temporaries());
 }
 
@@ -88,15 +87,9 @@ std::int32_t Recorder::text(std::string_view t) {
   std::int32_t& recent = recent_texts_[reinterpret_cast<std::uintptr_t>(t.data()) / 8 % recent_texts_.size()];
   const auto at = static_cast<std::size_t>(recent);
   if (at < trace_.texts.size() && trace_.texts[at] == t) return recent;
-  return recent = known_text(t);
-}
-
-std::int32_t Recorder::known_text(std::string_view t) {
-  if (const auto found = texts_.find(t); found != texts_.end()) return found->second;
-  const auto id = static_cast<std::int32_t>(trace_.texts.size());
-  texts_.emplace(t, id);
+  recent = static_cast<std::int32_t>(trace_.texts.size());
   trace_.texts.emplace_back(t);
-  return id;
+  return recent;
 }
 
 bool Recorder::read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "estimator/shadow/step_log.h"
@@ -24,7 +23,9 @@ class Recorder {
   Ref<Storage> make(Bytes bytes) { return make(bytes, purpose); }
   static Ref<Storage> host();
 
-  void freed(const Storage& s);
+  void freed(const Storage& s) {
+    if (!stopped_) free(s);
+  }
   /// The block is from now on counted as `category`.
   void becomes(const Storage& s, Category category);
   /// One more (or one less) autograd node saves the storage: temporaries turn into activations and back.
@@ -35,7 +36,10 @@ class Recorder {
   /// A convolution of cuDNN runs.
   void uses_cudnn();
 
+  /// Place of `t` in the trace's texts. A text may have several.
   std::int32_t text(std::string_view t);
+  /// The trace was taken: what goes from here on is no event.
+  void stop() { stopped_ = true; }
   /// Blocks that were made and not freed.
   std::size_t live_blocks() const { return live_blocks_; }
   /// Of a block, at birth.
@@ -86,18 +90,14 @@ class Recorder {
   std::function<void(const Trace&)> on_phase;
 
  private:
-  std::int32_t known_text(std::string_view t);
+  void free(const Storage& s);
 
   Trace& trace_;
   Phase phase_ = Phase::setup;
   int step_ = 0;
   std::size_t live_blocks_ = 0;
   bool cudnn_ = false;  ///< is loaded
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-  };
-  std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> texts_;
+  bool stopped_ = false;
   std::array<std::int32_t, 4096> recent_texts_{};  ///< by where the caller's text lies
 };
 

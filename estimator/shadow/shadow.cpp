@@ -202,19 +202,20 @@ bool Shadow::repeat_step(int step) {
 /// Variables in the order in which their blocks' categories come, since a step's variables are new ones each time.
 Portrait Shadow::portrait() {
   std::array<std::vector<const Value*>, category_count + 1> variables;
+  Portrait p = steady_.portrait();
   for (const Value& v : slots_) {
-    if (v.none()) continue;
+    if (v.none() || p.add_lasting(v)) continue;
     const bool block = v.is_tensor() && v.tensor()->storage->block >= 0;
     variables[block ? static_cast<std::size_t>(recorder_.category(v.tensor()->storage->block)) : category_count]
         .push_back(&v);
   }
-  Portrait p = steady_.portrait();
   for (const auto& of_category : variables)
     for (const Value* v : of_category) p.add(*v);
   for (const Ref<Storage>* workspace : workspaces()) p.add(*workspace);
   p.add(static_cast<std::uint64_t>(recorder_.purpose) << 1 | (grad_enabled_ ? 1U : 0U));
   if (checkpoint_ || autocast_depth_ > 0 || !cast_cache_.casts.empty()) p.spoil();
-  p.finish();
+  // A graph that holds no block decides nothing.
+  if (!p.complete()) p.finish();
   return p;
 }
 
@@ -222,6 +223,7 @@ Trace Shadow::take_trace() {
   // What the process still holds stays: its frees are not part of the trace.
   Trace out = std::move(trace_);
   trace_ = {};
+  recorder_.stop();
   return out;
 }
 
@@ -266,6 +268,7 @@ Outputs Shadow::dispatch(const Entry& e, std::span<const Value> args) {
 Outputs Shadow::run(const Entry& e, std::span<const Value> args) {
   const auto run_cast = [&](std::span<const Value> values) {
     if (!e.op || e.op->kind == Operator::Kind::kernel) return run_autograd(e, values);
+    if (e.op->kind == Operator::Kind::factory) return run_kernel(e, values);
     return e.op->kind == Operator::Kind::composite ? e.op->rule(*this, Args(values)) : Outputs{};
   };
   if (e.schema->cast == aten::Cast::none || below_autograd_ > 0 || autocast_dtype() == DType::undefined)

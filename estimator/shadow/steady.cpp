@@ -1,5 +1,6 @@
 #include "estimator/shadow/steady.h"
 
+#include <numeric>
 #include <utility>
 
 namespace headroom::shadow {
@@ -23,7 +24,8 @@ bool Steady::repeat(Portrait now, int step) {
 
 void Steady::repeat(int step) {
   // Where the executed step began with a block, this one begins with the block at the same place of its portrait.
-  std::vector<std::int32_t> in_place_of(begin_.blocks, -1);
+  std::vector<std::int32_t> in_place_of(begin_.blocks);
+  std::iota(in_place_of.begin(), in_place_of.end(), 0);
   for (std::size_t i = 0; i < now_.size(); ++i) in_place_of[static_cast<std::size_t>(before_->blocks()[i])] = now_[i];
   const std::vector<std::int32_t> own = recorder_.repeat_blocks(begin_, end_, step);
   in_place_of.insert(in_place_of.end(), own.begin(), own.end());

@@ -54,6 +54,7 @@ struct Storage {
   std::uint32_t owners = 0;
   std::int32_t block = -1;   ///< index of the block in the trace; -1: no device memory
   std::int32_t saved = 0;    ///< how many autograd nodes hold it as a saved tensor
+  bool lasting = false;      ///< Portrait: of a lasting tensor
   std::uint64_t number = 0;  ///< scratch of Portrait
   Bytes bytes;
   Recorder* recorder = nullptr;
@@ -64,24 +65,26 @@ struct Storage {
 struct TensorImpl;
 using Tensor = Ref<TensorImpl>;  ///< an empty Ref is an undefined tensor (None)
 
+/// What is asked of many tensors that stay as they are (parameters, optimizer state) comes first: one cache line.
 struct TensorImpl {
   std::uint32_t owners = 0;
-  std::uint64_t number = 0;  ///< scratch of Portrait
-  DType dtype = DType::f32;
-  bool requires_grad = false;   ///< of a leaf; a non-leaf has a grad_fn instead
-  bool host = false;            ///< on the CPU: no device bytes
-  bool wrapped_number = false;  ///< a Python number: weak in type promotion
-  bool parameter = false;       ///< an nn.Parameter (autocast caches casts of leaves that need grad)
   std::uint16_t output_nr = 0;  ///< which output of grad_fn
+  DType dtype = DType::f32;
+  bool requires_grad : 1 = false;   ///< of a leaf; a non-leaf has a grad_fn instead
+  bool host : 1 = false;            ///< on the CPU: no device bytes
+  bool wrapped_number : 1 = false;  ///< a Python number: weak in type promotion
+  bool parameter : 1 = false;       ///< an nn.Parameter (autocast caches casts of leaves that need grad)
+  bool lasting : 1 = false;         ///< Portrait: stays from step to step
+  std::uint64_t number = 0;         ///< scratch of Portrait
   Ref<Storage> storage;
-  Dims sizes;
-  Dims strides;
-  std::int64_t offset = 0;  ///< elements
-  Tensor base;              ///< of a view: the tensor it was made from (VariableHooks keep it alive)
+  Tensor base;  ///< of a view: the tensor it was made from (VariableHooks keep it alive)
   Ref<Node> grad_fn;
   Tensor grad;                  ///< leaf only
   Node* accumulator = nullptr;  ///< AccumulateGrad node of a leaf, not owned; cleared when the node dies
   std::int32_t label = -1;      ///< of a parameter or input: Recorder text, for people
+  std::int64_t offset = 0;      ///< elements
+  Dims sizes;
+  Dims strides;
 
   std::int64_t count() const { return element_count(sizes); }
   std::size_t dim() const { return sizes.size(); }

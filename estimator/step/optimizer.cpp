@@ -18,13 +18,13 @@ Slots OptimizerContext::fresh(std::size_t count) {
   return out;
 }
 
-void OptimizerContext::call(std::string_view op, const std::vector<Arg>& args, const Slots& outputs) {
-  m_.call(op, args, outputs, {ModuleId{}, "optimizer.step"});
+void OptimizerContext::call(std::string_view op, std::initializer_list<Arg> args, std::span<const SlotId> outputs) {
+  m_.call(op, {args.begin(), args.size()}, outputs, {ModuleId{}, "optimizer.step"});
 }
 
-SlotId OptimizerContext::one(std::string_view op, const std::vector<Arg>& args) {
+SlotId OptimizerContext::one(std::string_view op, std::initializer_list<Arg> args) {
   const SlotId out = fresh();
-  call(op, args, {out});
+  call(op, args, {&out, 1});
   return out;
 }
 

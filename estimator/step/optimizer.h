@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -25,8 +27,8 @@ class OptimizerContext {
   Machine& machine() { return m_; }
   SlotId fresh();
   Slots fresh(std::size_t count);
-  void call(std::string_view op, const std::vector<Arg>& args, const Slots& outputs = {});
-  SlotId one(std::string_view op, const std::vector<Arg>& args);
+  void call(std::string_view op, std::initializer_list<Arg> args, std::span<const SlotId> outputs = {});
+  SlotId one(std::string_view op, std::initializer_list<Arg> args);
   /// `del list`: CPython frees a list from its last element to its first.
   void drop_list(const Slots& slots);
   /// torch.zeros_like(p): a state tensor that stays.
