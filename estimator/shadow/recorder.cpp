@@ -87,9 +87,15 @@ std::int32_t Recorder::text(std::string_view t) {
   std::int32_t& recent = recent_texts_[reinterpret_cast<std::uintptr_t>(t.data()) / 8 % recent_texts_.size()];
   const auto at = static_cast<std::size_t>(recent);
   if (at < trace_.texts.size() && trace_.texts[at] == t) return recent;
-  recent = static_cast<std::int32_t>(trace_.texts.size());
+  return recent = known_text(t);
+}
+
+std::int32_t Recorder::known_text(std::string_view t) {
+  if (const auto found = texts_.find(t); found != texts_.end()) return found->second;
+  const auto id = static_cast<std::int32_t>(trace_.texts.size());
+  texts_.emplace(t, id);
   trace_.texts.emplace_back(t);
-  return recent;
+  return id;
 }
 
 bool Recorder::read(Mark since, std::vector<Block>& blocks, std::vector<Event>& events) const {

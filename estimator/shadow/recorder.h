@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "estimator/shadow/step_log.h"
@@ -36,7 +37,7 @@ class Recorder {
   /// A convolution of cuDNN runs.
   void uses_cudnn();
 
-  /// Place of `t` in the trace's texts. A text may have several.
+  /// Place of `t` in the trace's texts.
   std::int32_t text(std::string_view t);
   /// The trace was taken: what goes from here on is no event.
   void stop() { stopped_ = true; }
@@ -91,6 +92,7 @@ class Recorder {
 
  private:
   void free(const Storage& s);
+  std::int32_t known_text(std::string_view t);
 
   Trace& trace_;
   Phase phase_ = Phase::setup;
@@ -98,6 +100,11 @@ class Recorder {
   std::size_t live_blocks_ = 0;
   bool cudnn_ = false;  ///< is loaded
   bool stopped_ = false;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> texts_;
   std::array<std::int32_t, 4096> recent_texts_{};  ///< by where the caller's text lies
 };
 
