@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "estimator/base/error.h"
-#include "estimator/recover/recover.h"
 
 namespace headroom {
 namespace {
@@ -34,12 +33,18 @@ Scenario shape_part(const Scenario& s) {
           .sequence = s.sequence,
           .dims = s.dims,
           .shapes = s.shapes,
+          .precision = s.training() ? Precision::fp32 : s.precision,
           .sequences = s.sequences};
+}
+
+RecoverOptions recover_options(const Scenario& s) {
+  return {.training = s.training(), .fast_path = !s.training() && s.autocast_dtype() == DType::undefined};
 }
 
 ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario, bool read_text) {
   ShapedPrograms out;
-  const RecoverOptions options{.training = scenario.training(), .read_text = read_text};
+  RecoverOptions options = recover_options(scenario);
+  options.read_text = read_text;
   const auto add = [&](const Bindings& b) {
     out.graphs.push_back(std::make_shared<const ShapedGraph>(bind(model, b)));
     out.programs.push_back(std::make_shared<const Program>(recover(*out.graphs.back(), options)));

@@ -1,4 +1,4 @@
-// ShapedPrograms: what a scenario's shapes make of a model, before any precision, optimizer or card.
+// ShapedPrograms: what a scenario's shapes make of a model, before any optimizer or card.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "estimator/bind/shaped_graph.h"
 #include "estimator/program/program.h"
 #include "estimator/program/scenario.h"
+#include "estimator/recover/recover.h"
 
 namespace headroom {
 
@@ -16,8 +17,11 @@ struct ShapedPrograms {
   std::vector<const Program*> order;  ///< of step i, repeating
 };
 
-/// What of a scenario decides its ShapedPrograms: the task and the sizes.
+/// What of a scenario decides its ShapedPrograms: the task and the sizes; in inference also the precision.
 Scenario shape_part(const Scenario& scenario);
+
+/// How the scenario's programs are recovered.
+RecoverOptions recover_options(const Scenario& scenario);
 
 /// Binds and recovers; `read_text` as in RecoverOptions. Throws Error.
 ShapedPrograms shaped_programs(const Model& model, const Scenario& scenario, bool read_text = true);

@@ -5,6 +5,7 @@
 #include "estimator/recover/in_place.h"
 #include "estimator/recover/lifetimes.h"
 #include "estimator/recover/modules/bloom.h"
+#include "estimator/recover/modules/fast_path.h"
 #include "estimator/recover/modules/recurrent_cell.h"
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
@@ -55,6 +56,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_rotary(r);
   r.run();
   remove_dead_calls(r);
+  take_fast_path(r);
   const SlotUses uses(program);
   find_in_place_calls(r, uses);
   find_lifetimes(r, uses);

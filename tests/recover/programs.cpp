@@ -36,9 +36,10 @@ TEST_CASE("all exports of a module have the same parameters, whatever the file m
 
 TEST_CASE("every value is made once and let go once") {
   for (const std::string& name : case_names())
-    for (const bool training : {true, false}) {
+    for (const RecoverOptions options :
+         {RecoverOptions{}, RecoverOptions{.training = false}, RecoverOptions{.training = false, .fast_path = true}}) {
       CAPTURE(name);
-      const Program p = recovered(name, {training});
+      const Program p = recovered(name, options);
       std::vector<int> made(p.slot_count(), 0), dropped(p.slot_count(), 0);
       for (const Parameter& q : p.parameters) made[q.slot.at()] = 1;
       for (const ProgramInput& i : p.inputs) made[i.slot.at()] = 1;

@@ -8,8 +8,8 @@
 #include "estimator/cli/output.h"
 #include "estimator/plan/compare.h"
 #include "estimator/plan/estimate.h"
+#include "estimator/plan/shaped_programs.h"
 #include "estimator/read/describe.h"
-#include "estimator/recover/recover.h"
 
 namespace headroom::cli {
 namespace {
@@ -83,7 +83,7 @@ int run_inspect(const Options& o) {
     const Model model = read_model(file);
     const ShapedGraph graph =
         bind(model, {.batch = s.batch, .sequence = s.sequence, .dims = s.dims, .shapes = s.shapes});
-    out = o.stage == "shapes" ? describe(graph) : describe(recover(graph, {.training = s.training()}));
+    out = o.stage == "shapes" ? describe(graph) : describe(recover(graph, recover_options(s)));
   } else {
     Stages stages;
     estimate(file, s, &stages);

@@ -3,6 +3,7 @@
 //
 // Symbols: B batch, H heads, S queries, K keys, D size of a head.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -394,9 +395,80 @@ Outputs flash_attention_backward(Shadow& m, Args a) {
   return {std::move(grad_query), std::move(grad_key), std::move(grad_value)};
 }
 
+// ---- torch.nn's fast path (transformers/cuda/attention.cu, transformers/transformer.cpp) ----------------------------
+
+/// Projections, attention and projection, fused where a kernel takes the heads as they lie in the first projection.
+Tensor fused_attention(Shadow& m, Args a, Tensor* weights) {
+  const Tensor& x = a.tensor(0);
+  const std::int64_t batch = x->sizes[0], length = x->sizes[1], width = a.integer(3), heads = a.integer(4);
+  const auto by_head = [&](const Tensor& t) {
+    return transposed(m, reshaped(m, t, {batch, length, heads, width / heads}), 1, 2);
+  };
+  const bool itself = x == a.tensor(1) && x == a.tensor(2), masked = a.given(9);
+  const Tensor query = by_head(x), no_mask;
+  constexpr std::int64_t unit = 8;  // of a head's size
+  if (itself && !masked && !weights && width / heads % unit == 0 &&
+      choose(m.device(), {.query = query, .key = query, .value = query, .mask = no_mask}) != AttentionBackend::math) {
+    const Tensor packed = m.one("aten::linear", x, a[5], a[6]);
+    const auto part = [&](std::int64_t i) { return by_head(sliced(m, packed, 2, i * width, width)); };
+    const Tensor out = m.one("aten::scaled_dot_product_attention", part(0), part(1), part(2));
+    return m.one("aten::linear", reshaped(m, transposed(m, out, 1, 2), {batch, length, width}), a[7], a[8]);
+  }
+  Tensor projected = m.one("aten::matmul", x, m.one("aten::t", a[5]));
+  const Dims parts{3, batch, heads, length, width / heads};
+  const Tensor packed = m.empty(parts, x->dtype);
+  projected.reset();
+  const auto part = [&](std::int64_t i) {
+    return reshaped(m, sliced(m, packed, 0, i, 1), {batch * heads, length, width / heads});
+  };
+  Tensor scores = m.one("aten::bmm", part(0), transposed(m, part(1), 1, 2));
+  m.use_cublas();  // the weighted sum is written over the query
+  if (!weights) scores.reset();
+  const Tensor joined = m.empty({batch, length, width}, x->dtype);
+  Tensor out = m.one("aten::linear", joined, a[7], a[8]);
+  if (weights && a.boolean(11))
+    scores = m.one("aten::sum.dim_IntList", reshaped(m, scores, {batch, heads, length, length}), Dims{1});
+  if (weights) *weights = std::move(scores);
+  return out;
+}
+
+// aten::_native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
+//   proj_bias, mask?, need_weights, average_attn_weights, mask_type?) -> (output, weights). Query, key, value [B, S,
+//   E].
+Outputs native_multi_head_attention(Shadow& m, Args a) {
+  Tensor weights;
+  Tensor out = fused_attention(m, a, a.boolean(10) ? &weights : nullptr);
+  return {std::move(out), std::move(weights)};
+}
+
+// aten::_transformer_encoder_layer_fwd(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
+//   use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1,
+//   ffn_weight_2, ffn_bias_2, mask?, mask_type?). The activation is the first product's epilogue, sums are in place.
+Outputs encoder_layer(Shadow& m, Args a) {
+  const bool norm_first = a.boolean(8);
+  const auto normed = [&](const Tensor& x, std::size_t weight) {
+    return m.one("aten::layer_norm", x, Dims{a.integer(1)}, a[weight], a[weight + 1], a[9]);
+  };
+  Tensor x = norm_first ? normed(a.tensor(0), 10) : a.tensor(0);
+  {
+    const std::array<Value, 12> attention{x, x, x, a[1], a[2], a[3], a[4], a[5], a[6], a[18], false, true};
+    x = fused_attention(m, Args(attention), nullptr);
+  }
+  if (!norm_first) x = normed(x, 10);
+  const Tensor middle = x;
+  if (norm_first) x = normed(x, 12);
+  Tensor wide = m.one("aten::linear", x, a[14], a[15]);
+  wide = m.one("aten::linear", wide, a[16], a[17]);
+  x = std::move(wide);
+  if (!norm_first) x = normed(x, 12);
+  return {x};
+}
+
 using Kind = Operator::Kind;
 constexpr Operator operators[] = {
     {"aten::scaled_dot_product_attention", Kind::composite, scaled_dot_product_attention},
+    {"aten::_native_multi_head_attention", Kind::kernel, native_multi_head_attention},
+    {"aten::_transformer_encoder_layer_fwd", Kind::kernel, encoder_layer},
     {"aten::_scaled_dot_product_attention_math", Kind::composite, attention_math},
     {"aten::_scaled_dot_product_cudnn_attention", Kind::kernel, cudnn_attention},
     {"aten::_scaled_dot_product_cudnn_attention_backward", Kind::kernel, cudnn_attention_backward},
