@@ -98,6 +98,15 @@ bool masks_no_key(const GraphView& g, ValueId v) {
   return g.value(v).dtype == DType::b8 && g.is_stored(v) && !g.dims(v).empty() && g.dims(v).back() == 1;
 }
 
+/// `ids == pad`: padding that the model finds itself in what it is given, so in every run.
+bool finds_padding(const GraphView& g, const MaskOrigin& origin) {
+  return std::ranges::any_of(origin.inputs, [&](ValueId input) {
+    return std::ranges::any_of(g.readers(input), [&](NodeIndex n) {
+      return g.is(n, "Equal") && (g.number(g.input(n, 0)) || g.number(g.input(n, 1)));
+    });
+  });
+}
+
 MaskArgument decide_mask(Recovery& r, ValueId mask) {
   const GraphView& g = r.graph;
   MaskArgument out;
@@ -106,7 +115,7 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
   const bool is_where = g.is(made_by, "Where");
   // A padding mask is real only when the run passes it: bidirectional models need it, causal ones mostly run without.
   const bool given = !origin.inputs.empty();
-  const bool real_padding = given && !origin.causal;
+  const bool real_padding = given && (!origin.causal || finds_padding(g, origin));
   if (origin.learned) {
     out.mask = g.resolve(mask);
     if (!is_where) return out;
@@ -132,7 +141,7 @@ MaskArgument decide_mask(Recovery& r, ValueId mask) {
     out.mask = g.resolve(mask);
     return out;
   }
-  if (origin.causal) {
+  if (origin.causal && !real_padding) {
     out.causal = true;
     if (given && std::exchange(r.mask_input_ignored, true) == false) {
       r.diagnose("mask-input-ignored", Severity::info,
