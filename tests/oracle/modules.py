@@ -416,6 +416,26 @@ def masked():
     return Masked(), {"x": torch.randn(2, 12, 16), "mask": torch.rand(2, 12) > 0.5, "padding": torch.rand(2, 12) > 0.8}
 
 
+class Padded(nn.Module):
+    """Padding that the model finds in its ids, joined with a causal mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.qkv, self.tag = nn.Embedding(50, 32), nn.Linear(32, 96), nn.Linear(32, 5)
+
+    def forward(self, ids):
+        batch, length = ids.shape
+        q, k, v = self.qkv(self.words(ids)).view(batch, length, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        causal = torch.tril(torch.ones(length, length, dtype=torch.bool, device=ids.device))
+        mask = (ids != 0)[:, None, None, :] & causal
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.tag(y.transpose(1, 2).reshape(batch, length, 32))
+
+
+def padded():
+    return Padded(), {"ids": torch.randint(1, 50, (2, 12))}
+
+
 class Shifted(nn.Module):
     """Parts of one tensor are written into parts of another, along two axes, and read again."""
 
