@@ -7,9 +7,9 @@
 namespace headroom {
 
 struct RecoverOptions {
-  bool training = true;   ///< the mode asked for; an inference export is turned back into the training program
+  bool training = true;    ///< the mode asked for; an inference export is turned back into the training program
   bool fast_path = false;  ///< torch.nn's fused calls may be taken: in inference without autocast
-  bool read_text = true;  ///< false: the operators alone tell the calls, the metadata only where they stand
+  bool read_text = true;   ///< false: the operators alone tell the calls, the metadata only where they stand
 };
 
 /// Recovers the ATen calls that eager PyTorch makes for the module which `graph` was exported from, from the export's
