@@ -101,9 +101,10 @@ bool masks_no_key(const GraphView& g, ValueId v) {
 /// `ids == pad`: padding that the model finds itself in what it is given, so in every run.
 bool finds_padding(const GraphView& g, const MaskOrigin& origin) {
   return std::ranges::any_of(origin.inputs, [&](ValueId input) {
-    return std::ranges::any_of(g.readers(input), [&](NodeIndex n) {
-      return g.is(n, "Equal") && (g.number(g.input(n, 0)) || g.number(g.input(n, 1)));
-    });
+    const ShapedInput* const given = g.graph_input(input);
+    return given && !is_mask_input(*given) && std::ranges::any_of(g.readers(input), [&](NodeIndex n) {
+             return g.is(n, "Equal") && (g.number(g.input(n, 0)) || g.number(g.input(n, 1)));
+           });
   });
 }
 
