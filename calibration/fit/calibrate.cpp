@@ -35,6 +35,8 @@ using shadow::MeasuredConv;
 constexpr std::chrono::seconds seconds_for_a_run{6};
 /// One part of so many of the budget is for the last answers, the table and the cross-validation.
 constexpr int part_to_finish = 30;
+/// For convolutions at least, however long the start took: a profile of none would tell nothing.
+constexpr std::chrono::seconds least_for_convolutions{2};
 /// Calls that the cross-validation asks for, about.
 constexpr std::size_t most_asked = 4000;
 /// Probes of one process: a crash costs what it had not answered, a start one or two seconds.
@@ -181,21 +183,21 @@ class ConvCampaign {
     ConvProbe probe;
   };
 
-  bool over() const { return Clock::now() >= end_ || crashes_ >= most_crashes || broken_; }
+  bool over() const { return (grid_ && Clock::now() >= end_) || crashes_ >= most_crashes || broken_; }
 
   void work() {
     std::vector<Question> batch;
     while (true) {
+      Job job;
+      job.memory = Bytes(memory_of_a_process);
       {
         const std::scoped_lock lock(mutex_);
         if (over()) return;
         fill(batch);
+        const Clock::duration left = grid_ ? end_ - Clock::now() : least_for_convolutions;
+        job.seconds = std::chrono::duration<double>(std::min<Clock::duration>(left, seconds_for_a_process)).count();
       }
-      Job job;
-      job.memory = Bytes(memory_of_a_process);
       for (const Question& q : batch) job.convolutions.push_back(q.probe);
-      job.seconds =
-          std::chrono::duration<double>(std::min<Clock::duration>(end_ - Clock::now(), seconds_for_a_process)).count();
       const Measurement m = measure(options_.runner, job);
       const std::scoped_lock lock(mutex_);
       take(m, batch);
@@ -216,7 +218,10 @@ class ConvCampaign {
   }
 
   ConvGrid& grid() {
-    if (!grid_) grid_ = grid_made_.get();
+    if (!grid_) {
+      grid_ = grid_made_.get();
+      end_ = std::max(end_, Clock::now() + least_for_convolutions);
+    }
     return *grid_;
   }
 

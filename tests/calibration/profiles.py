@@ -77,6 +77,9 @@ def main():
 
         done = run("calibrate", "-o", "/dev/full/x.json", "--runner", FAKE, "--budget", "1s")
         say("a profile that cannot be written", "" if done.returncode == 5 else f"{done.returncode} {done.stderr}")
+        done = run(*calibrate, "--budget", "1s")
+        made = json.loads(profile.read_text()) if done.returncode == 0 else {}
+        say("a budget that the start alone takes", "" if made and made["convolutions"]["measured"] >= 100 else done.stderr or made)
         done = run(*calibrate, "--budget", "10s", FAKE_CRASH="0")
         say("probes that crash", "" if done.returncode == 5 and "signal 9" in done.stderr else f"{done.returncode} {done.stderr}")
         profile.unlink()
