@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "estimator/recover/line_statements.h"
+#include "estimator/recover/python_names.h"
 #include "estimator/recover/statement.h"
 
 namespace headroom::recovery {
@@ -14,6 +15,21 @@ namespace {
 
 constexpr auto activations = std::to_array<std::string_view>(
     {"aten::relu", "aten::leaky_relu", "aten::hardswish", "aten::silu", "aten::hardtanh", "aten::elu", "aten::selu"});
+
+constexpr std::string_view prefix = "aten::";
+
+/// Operators whose methods of the same name with "_" work in place.
+constexpr auto methods = std::to_array<std::string_view>(
+    {"abs",        "add",         "addcdiv",     "addcmul",      "bitwise_and", "bitwise_not",  "bitwise_or",
+     "celu",       "clamp",       "clamp_max",   "clamp_min",    "copysign",    "cos",          "div",
+     "elu",        "erf",         "exp",         "expm1",        "fill",        "floor",        "floor_divide",
+     "fmod",       "hardsigmoid", "hardswish",   "hardtanh",     "index_add",   "index_copy",   "index_fill",
+     "index_put",  "leaky_relu",  "lerp",        "log",          "log1p",       "logical_and",  "logical_not",
+     "logical_or", "logit",       "masked_fill", "masked_scatter", "mish",      "mul",          "nan_to_num",
+     "neg",        "pow",         "reciprocal",  "relu",         "remainder",   "round",        "rsqrt",
+     "scatter",    "scatter_add", "selu",        "sigmoid",      "sign",        "silu",         "sin",
+     "softplus",   "sqrt",        "square",      "sub",          "tan",         "tanh",         "threshold",
+     "tril",       "triu",        "trunc",       "xlogy"});
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -29,6 +45,7 @@ class InPlace {
     for (std::size_t i = 0; i < program_.calls.size(); ++i) {
       const std::string_view op = program_.name_of(program_.calls[i].op);
       follow_line(i, op);
+      if (method(i, op)) continue;
       if (std::find(activations.begin(), activations.end(), op) != activations.end()) {
         if (!activation(i)) continue;
         // Only these keep their input as well where they are not in place.
@@ -57,6 +74,49 @@ class InPlace {
     const auto [line, fresh] = lines_.try_emplace({r_.origins.scope_number(n), statement_}, statement_);
     line->second.follow(op);
     statement_ = line->second.statement();
+  }
+
+  /// "x.masked_fill_(mask, 0)", "F.mish(x, inplace=True)".
+  bool method(std::size_t i, std::string_view op) {
+    if (statement_.empty()) return false;
+    const std::size_t dot = std::min(op.find('.'), op.size());
+    const std::string_view name = op.substr(prefix.size(), dot - prefix.size());
+    if (std::find(methods.begin(), methods.end(), name) == methods.end()) return false;
+    std::size_t times = count_methods(statement_, name, "_(");
+    if (name.starts_with("clamp"))
+      times = count_methods(statement_, "clamp", "_(") + count_methods(statement_, "clip", "_(");
+    if (times == 0 && contains(statement_, "inplace=True")) times = count_methods(statement_, name, "(");
+    if (times <= applied_again(i)) return false;
+    const SlotId x = first_tensor(i);
+    if (!x.valid() || uses_.maker(x) < 0 || r_.parameters.is_parameter(x)) return false;
+    // "x.clone().mul_(y)": the export has no clone, its product is both.
+    const auto readers = uses_.readers(x);
+    if (contains(statement_, "clone()") || readers.back() != static_cast<std::int32_t>(i)) return false;
+    rename(i, std::string(op.substr(0, dot)) + "_" + std::string(op.substr(dot)));
+    return true;
+  }
+
+  /// How often a statement calls `name` with `end` behind it.
+  static std::size_t count_methods(std::string_view statement, std::string_view name, std::string_view end) {
+    std::size_t n = 0;
+    for (std::size_t at = statement.find(name); at != std::string_view::npos; at = statement.find(name, at + 1))
+      n += at > 0 && !is_in_name(statement[at - 1]) && statement.substr(at + name.size()).starts_with(end);
+    return n;
+  }
+
+  /// How often the line applies the operator of call i to its result again: of "x.add_(y + z)" the last is in place.
+  std::size_t applied_again(std::size_t i) const {
+    const std::string_view line = r_.origins.source_line(r_.origin(i).node);
+    std::size_t at = i;
+    for (std::size_t n = 0;; ++n) {
+      const auto readers = uses_.readers(program_.calls[at].outputs[0]);
+      const auto again = std::ranges::find_if(readers, [&](std::int32_t j) {
+        const auto k = static_cast<std::size_t>(j);
+        return program_.calls[k].op == program_.calls[i].op && r_.origins.source_line(r_.origin(k).node) == line;
+      });
+      if (again == readers.end()) return n;
+      at = static_cast<std::size_t>(*again);
+    }
   }
 
   SlotId first_tensor(std::size_t i) const {

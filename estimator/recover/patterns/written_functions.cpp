@@ -196,6 +196,31 @@ void find_alpha_dropout(Recovery& r, NodeIndex add) {
   }
 }
 
+/// x of cat(scaled x, …) or cat(x, …) whose other two parts are x's squared norms, at `norms`, and ones.
+ValueId beside_its_norms(const GraphView& g, ValueId joined, bool scaled, std::size_t norms) {
+  const NodeIndex cat = g.producer(joined);
+  if (!g.is(cat, "Concat") || g.node(cat).inputs.size() != 3) return {};
+  ValueId x = g.input(cat, 0);
+  if (scaled) x = g.number(under(g, x, "Mul", 1)) == -2.0 ? under(g, x, "Mul", 0) : under(g, x, "Mul", 1);
+  const ValueId square = under(g, g.input(cat, norms), "ReduceSum");
+  return x.valid() && under(g, square, "Pow") == x ? x : ValueId{};
+}
+
+/// sqrt(max([-2x, |x|², 1] · [y, 1, |y|²]ᵀ, 0)): torch.cdist by a matrix product.
+void find_cdist(Recovery& r, NodeIndex sqrt) {
+  const GraphView& g = r.graph;
+  const NodeIndex bounded = g.producer(g.input(sqrt, 0));
+  if (!g.is(bounded, "Max") && !g.is(bounded, "Clip")) return;
+  const ValueId product = g.input(bounded, 0);
+  const ValueId x = beside_its_norms(g, under(g, product, "MatMul", 0), true, 1);
+  const ValueId y = beside_its_norms(g, under(g, under(g, product, "MatMul", 1), "Transpose"), false, 2);
+  if (!x.valid() || !y.valid()) return;
+  r.claim({sqrt, {x, y}, [&r, x, y, sqrt] {
+             constexpr std::int64_t by_product = 1;
+             r.emit("aten::cdist", {r.tensor(x), r.tensor(y), 2.0, by_product}, r.graph.output(sqrt));
+           }});
+}
+
 /// F.affine_grid: the sum over the base grid's three numbers times theta, turned.
 void find_affine_grid(Recovery& r, NodeIndex sum) {
   const GraphView& g = r.graph;
@@ -260,6 +285,7 @@ void plan_written_functions(Recovery& r) {
       loss = of_distance(g, n);
     }
     if (loss) claim_loss(r, *loss);
+    if (g.is(n, "Sqrt")) find_cdist(r, n);
     if (g.is(n, "ReduceSum")) find_affine_grid(r, n);
     if (g.is(n, "ReduceSum"))
       if (const auto cosine = cosine_of_decomposition(g, n)) claim_cosine(r, *cosine);
