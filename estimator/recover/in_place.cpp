@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
+#include "estimator/recover/in_place_text.h"
 #include "estimator/recover/line_statements.h"
-#include "estimator/recover/python_names.h"
 #include "estimator/recover/statement.h"
 
 namespace headroom::recovery {
@@ -19,17 +21,29 @@ constexpr auto activations = std::to_array<std::string_view>(
 constexpr std::string_view prefix = "aten::";
 
 /// Operators whose methods of the same name with "_" work in place.
-constexpr auto methods = std::to_array<std::string_view>(
-    {"abs",        "add",         "addcdiv",     "addcmul",      "bitwise_and", "bitwise_not",  "bitwise_or",
-     "celu",       "clamp",       "clamp_max",   "clamp_min",    "copysign",    "cos",          "div",
-     "elu",        "erf",         "exp",         "expm1",        "fill",        "floor",        "floor_divide",
-     "fmod",       "hardsigmoid", "hardswish",   "hardtanh",     "index_add",   "index_copy",   "index_fill",
-     "index_put",  "leaky_relu",  "lerp",        "log",          "log1p",       "logical_and",  "logical_not",
-     "logical_or", "logit",       "masked_fill", "masked_scatter", "mish",      "mul",          "nan_to_num",
-     "neg",        "pow",         "reciprocal",  "relu",         "remainder",   "round",        "rsqrt",
-     "scatter",    "scatter_add", "selu",        "sigmoid",      "sign",        "silu",         "sin",
-     "softplus",   "sqrt",        "square",      "sub",          "tan",         "tanh",         "threshold",
-     "tril",       "triu",        "trunc",       "xlogy"});
+constexpr auto methods = std::to_array<std::string_view>({"abs",         "add",         "addcdiv",
+                                                          "addcmul",     "bitwise_and", "bitwise_not",
+                                                          "bitwise_or",  "celu",        "clamp",
+                                                          "clamp_max",   "clamp_min",   "copysign",
+                                                          "cos",         "div",         "elu",
+                                                          "erf",         "exp",         "expm1",
+                                                          "fill",        "floor",       "floor_divide",
+                                                          "fmod",        "hardsigmoid", "hardswish",
+                                                          "hardtanh",    "index_add",   "index_copy",
+                                                          "index_fill",  "index_put",   "leaky_relu",
+                                                          "lerp",        "log",         "log1p",
+                                                          "logical_and", "logical_not", "logical_or",
+                                                          "logit",       "masked_fill", "masked_scatter",
+                                                          "mish",        "mul",         "nan_to_num",
+                                                          "neg",         "pow",         "reciprocal",
+                                                          "relu",        "remainder",   "round",
+                                                          "rsqrt",       "scatter",     "scatter_add",
+                                                          "selu",        "sigmoid",     "sign",
+                                                          "silu",        "sin",         "softplus",
+                                                          "sqrt",        "square",      "sub",
+                                                          "tan",         "tanh",        "threshold",
+                                                          "tril",        "triu",        "trunc",
+                                                          "xlogy"});
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -53,10 +67,12 @@ class InPlace {
           ++assumed_;
           bound_ += bytes_of(DType::f32, r_.graph.value(r_.graph.output(r_.origin(i).node)).count());
         }
-        rename(i, std::string(op) + "_");
+        rename(i, op);
       } else if (op == "aten::add.Tensor" || op == "aten::mul.Tensor" || op == "aten::sub.Tensor" ||
                  op == "aten::div.Tensor") {
-        if (arithmetic(i, op)) rename(i, std::string(op.substr(0, 9)) + "_.Tensor");
+        if (arithmetic(i, op)) rename(i, op);
+      } else if (writes_into_zeros(i, op)) {
+        rename(i, op);
       }
     }
     if (assumed_ && r_.options.training)
@@ -69,54 +85,41 @@ class InPlace {
   /// The statement of call i's line that the call belongs to.
   void follow_line(std::size_t i, std::string_view op) {
     const NodeIndex n = r_.origin(i).node;
+    const std::string_view before = statement_;
     statement_ = r_.origins.source_line(n);
-    if (statement_.find(';') == std::string_view::npos) return;
-    const auto [line, fresh] = lines_.try_emplace({r_.origins.scope_number(n), statement_}, statement_);
-    line->second.follow(op);
-    statement_ = line->second.statement();
+    if (contains(statement_, ";")) {
+      const auto [line, fresh] = lines_.try_emplace({r_.origins.scope_number(n), statement_}, statement_);
+      line->second.follow(op);
+      statement_ = line->second.statement();
+    }
+    if (statement_ != before && !made_in_statement_.empty()) made_in_statement_.clear();
   }
 
   /// "x.masked_fill_(mask, 0)", "F.mish(x, inplace=True)".
   bool method(std::size_t i, std::string_view op) {
-    if (statement_.empty()) return false;
+    if (!contains(statement_, "_(") && !contains(statement_, "inplace=True")) return false;
     const std::size_t dot = std::min(op.find('.'), op.size());
     const std::string_view name = op.substr(prefix.size(), dot - prefix.size());
     if (std::find(methods.begin(), methods.end(), name) == methods.end()) return false;
-    std::size_t times = count_methods(statement_, name, "_(");
-    if (name.starts_with("clamp"))
-      times = count_methods(statement_, "clamp", "_(") + count_methods(statement_, "clip", "_(");
-    if (times == 0 && contains(statement_, "inplace=True")) times = count_methods(statement_, name, "(");
-    if (times <= applied_again(i)) return false;
+    const std::vector<bool> spelled = spelled_calls(statement_, name);
+    const std::size_t turn = made_in_statement_[std::string(name)]++;
+    if (spelled.empty() || !spelled[turn % spelled.size()]) return false;
     const SlotId x = first_tensor(i);
     if (!x.valid() || uses_.maker(x) < 0 || r_.parameters.is_parameter(x)) return false;
     // "x.clone().mul_(y)": the export has no clone, its product is both.
-    const auto readers = uses_.readers(x);
-    if (contains(statement_, "clone()") || readers.back() != static_cast<std::int32_t>(i)) return false;
-    rename(i, std::string(op.substr(0, dot)) + "_" + std::string(op.substr(dot)));
+    if (contains(statement_, "clone()") || uses_.readers(x).back() != static_cast<std::int32_t>(i)) return false;
+    rename(i, op);
     return true;
   }
 
-  /// How often a statement calls `name` with `end` behind it.
-  static std::size_t count_methods(std::string_view statement, std::string_view name, std::string_view end) {
-    std::size_t n = 0;
-    for (std::size_t at = statement.find(name); at != std::string_view::npos; at = statement.find(name, at + 1))
-      n += at > 0 && !is_in_name(statement[at - 1]) && statement.substr(at + name.size()).starts_with(end);
-    return n;
-  }
-
-  /// How often the line applies the operator of call i to its result again: of "x.add_(y + z)" the last is in place.
-  std::size_t applied_again(std::size_t i) const {
-    const std::string_view line = r_.origins.source_line(r_.origin(i).node);
-    std::size_t at = i;
-    for (std::size_t n = 0;; ++n) {
-      const auto readers = uses_.readers(program_.calls[at].outputs[0]);
-      const auto again = std::ranges::find_if(readers, [&](std::int32_t j) {
-        const auto k = static_cast<std::size_t>(j);
-        return program_.calls[k].op == program_.calls[i].op && r_.origins.source_line(r_.origin(k).node) == line;
-      });
-      if (again == readers.end()) return n;
-      at = static_cast<std::size_t>(*again);
-    }
+  /// "torch.zeros(…).scatter_(1, index, 1)", as files without lines hide it: nobody scatters into a copy of zeros.
+  bool writes_into_zeros(std::size_t i, std::string_view op) const {
+    if (r_.origins.has_text() || !(op.starts_with("aten::scatter") || op.starts_with("aten::index_add"))) return false;
+    const SlotId x = first_tensor(i);
+    if (!x.valid() || uses_.maker(x) < 0 || !has_one_reader(x)) return false;
+    const std::string_view made = maker(x);
+    return made.starts_with("aten::zeros") || made.starts_with("aten::full") || made.starts_with("aten::new_zeros") ||
+           made.starts_with("aten::scatter_.") || made == "aten::scatter_add_" || made == "aten::index_add_";
   }
 
   SlotId first_tensor(std::size_t i) const {
@@ -130,7 +133,11 @@ class InPlace {
   }
   /// One call, and no caller of the model.
   bool has_one_reader(SlotId s) const { return uses_.readers(s).size() == 1 && !is_result_[s.at()]; }
-  void rename(std::size_t i, const std::string& op) { program_.calls[i].op = r_.builder.op(op); }
+  /// "aten::mul.Tensor" becomes "aten::mul_.Tensor".
+  void rename(std::size_t i, std::string_view op) {
+    const std::size_t dot = std::min(op.find('.'), op.size());
+    program_.calls[i].op = r_.builder.op(std::string(op.substr(0, dot)) + "_" + std::string(op.substr(dot)));
+  }
 
   bool activation(std::size_t i) const {
     const SlotId x = first_tensor(i);
@@ -215,6 +222,7 @@ class InPlace {
   std::vector<bool> is_result_;
   std::map<std::pair<std::size_t, std::string_view>, LineFollower> lines_;  ///< of several statements, by scope
   std::string_view statement_;                                              ///< of the call in hand
+  std::map<std::string, std::size_t, std::less<>> made_in_statement_;       ///< calls so far, by operator
   std::size_t assumed_ = 0;
   Bytes bound_;
 };

@@ -373,7 +373,7 @@ void Recovery::define(ValueId v, SlotId slot) {
 void Recovery::alias(ValueId v, ValueId source) {
   if (is_host(source)) set_host(v);
   const SlotId s = slot_of_[replaced(source).at()];
-  if (s.valid() || !graph.value(source).contents) define(v, s.valid() ? s : tensor(source));
+  if (s.valid() || !graph.value(source).contents || !is_host(source)) define(v, s.valid() ? s : tensor(source));
 }
 
 void Recovery::emit_restored(ValueId v) {

@@ -595,12 +595,9 @@ void softmax(Recovery& r, const FxCall& c) {
   r.emit(log ? "aten::log_softmax.int" : "aten::softmax.int", std::move(args), c.result());
 }
 
-/// A product inside an nn.Dropout is its in-place form, or F.dropout's: the noise is drawn there.
+/// A product inside an nn.Dropout is its in-place form: the noise is drawn there.
 bool is_in_place_dropout(Recovery& r, const FxCall& c) {
-  if (!c.target().starts_with("aten.mul")) return false;
-  const std::string_view line = r.origins.source_line(r.node());
-  return r.origins.module_class(r.node()).ends_with("Dropout") ||
-         (line.find("dropout(") != std::string_view::npos && line.find("inplace=True") != std::string_view::npos);
+  return c.target().starts_with("aten.mul") && r.origins.module_class(r.node()).ends_with("Dropout");
 }
 
 void elementwise(Recovery& r, const FxCall& c) {

@@ -552,3 +552,43 @@ class Quantiser(nn.Module):
 
 def quantiser():
     return Quantiser(), {"x": torch.randn(8, 16)}
+
+
+class Rewritten(nn.Module):
+    """In-place methods as statements of their own, and as functions' arguments."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.middle, self.down = nn.Linear(16, 32), nn.Linear(32, 32), nn.Linear(32, 4)
+
+    def forward(self, x):
+        y = self.up(x)
+        y.mul_(0.5).add_(1.0)
+        far = y > 1.5
+        y.masked_fill_(far, 0.0)
+        z = F.silu(self.middle(y), inplace=True)
+        kinds = torch.zeros_like(y)
+        kinds.scatter_(1, y.argmax(1, keepdim=True), 1.0)
+        kinds.mul_(0.1).add_(z * 0.2)
+        return self.down(kinds.clamp_(min=-1.0))
+
+
+def rewritten():
+    return Rewritten(), {"x": torch.randn(8, 16)}
+
+
+class Prototypes(nn.Module):
+    """Distances by a matrix product; the square of a ReLU."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(16, 32)
+        self.prototypes = nn.Parameter(torch.randn(40, 32))
+
+    def forward(self, x):
+        y = torch.square(F.relu(self.embed(x)))
+        return torch.exp(-torch.cdist(y, self.prototypes))
+
+
+def prototypes():
+    return Prototypes(), {"x": torch.randn(32, 16)}

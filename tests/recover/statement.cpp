@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
+#include "estimator/recover/in_place_text.h"
 #include "estimator/recover/statement.h"
 
 using headroom::recovery::calls_for_argument;
 using headroom::recovery::parse_statement;
+using headroom::recovery::spelled_calls;
 using Names = std::vector<std::string_view>;
 
 TEST_CASE("what a line binds") {
@@ -29,4 +31,19 @@ TEST_CASE("what a line calls for an argument") {
   CHECK_FALSE(calls_for_argument("x = F.max_pool2d(block(x), 2)", "max_pool2d"));
   CHECK_FALSE(calls_for_argument("x = (pool(x) + y)", "pool"));
   CHECK_FALSE(calls_for_argument("x = block(x)", "pool"));
+}
+
+TEST_CASE("which of a statement's calls are in place") {
+  using Calls = std::vector<bool>;
+  CHECK(spelled_calls("y.mul_(0.5).add_(1.0)", "mul") == Calls{true});
+  CHECK(spelled_calls("y.mul_(0.5).mul_(x)", "mul") == Calls{true, true});
+  CHECK(spelled_calls("kinds.mul_(0.1).add_(z * 0.2)", "mul") == Calls{true, false});
+  CHECK(spelled_calls("x.mul_(y * z)", "mul") == Calls{false, true});
+  CHECK(spelled_calls("x.add_(torch.add(y, z))", "add") == Calls{false, true});
+  CHECK(spelled_calls("z = F.celu(y, inplace=True)", "celu") == Calls{true});
+  CHECK(spelled_calls("x.clip_(min=0)", "clamp") == Calls{true});
+  CHECK(spelled_calls("x.clamp_(min=0)", "clamp_min") == Calls{true});
+  CHECK(spelled_calls("y = x.masked_fill(mask, 0)", "masked_fill").empty());
+  CHECK(spelled_calls("x.scatter_add_(0, i, y)", "scatter").empty());
+  CHECK(spelled_calls("x.index_add_(0, i, y)", "add").empty());
 }

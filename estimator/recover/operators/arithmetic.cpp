@@ -25,7 +25,14 @@ void commutative(Recovery& r, std::string_view op) {
 }
 
 void add(Recovery& r) { commutative(r, "aten::add.Tensor"); }
-void mul(Recovery& r) { commutative(r, "aten::mul.Tensor"); }
+
+void mul(Recovery& r) {
+  // "torch.square(F.relu(x))", of which the TorchScript exporter makes a product; the factors of others are written
+  // out.
+  const bool square = !r.origins.has_text() && r.has(1) && r.in(0) == r.in(1) && r.graph.producer_op(r.in(0)) == "Relu";
+  if (square) return (void)r.emit("aten::square", {r.tensor(0)});
+  commutative(r, "aten::mul.Tensor");
+}
 
 void sub(Recovery& r) {
   const Arg a = r.operand(0), b = r.operand(1);

@@ -79,7 +79,11 @@ void scatter_nd(Recovery& r) {
 void scatter_elements(Recovery& r) {
   const std::int64_t axis = r.onnx().integer("axis", 0);
   const std::string_view reduction = r.onnx().text("reduction", "none");
-  const Arg source = r.operand(2);
+  // "x.scatter_(1, index, 1)": the TorchScript exporter expands the number.
+  const NodeIndex expand = r.graph.producer(r.in(2));
+  const auto number_of_all =
+      r.graph.is(expand, "Expand") ? r.graph.number(r.graph.input(expand, 0)) : std::optional<double>{};
+  const Arg source = number_of_all && !r.origins.has_text() ? Arg(*number_of_all) : r.operand(2);
   if (reduction == "add") {
     r.emit("aten::scatter_add", {r.tensor(0), axis, r.tensor(1), r.tensor(2)});
   } else if (reduction == "none") {

@@ -138,7 +138,7 @@ void find_index_add(Recovery& r, NodeIndex add) {
     const NodeIndex expand = g.producer(g.input(scatter, 1));
     if (!g.is(expand, "Expand")) continue;
     ValueId index = g.input(expand, 0);
-    if (g.producer_op(index) == "Unsqueeze") index = g.input(g.producer(index), 0);
+    while (g.producer_op(index) == "Unsqueeze") index = g.input(g.producer(index), 0);
     if (g.dims(index).size() != 1) continue;
     const ValueId self = g.other_input(add, scattered), source = g.input(scatter, 2);
     r.claim({add, {self, index, source}, [&r, self, index, source, axis = g.node(scatter).integer("axis", 0)] {
