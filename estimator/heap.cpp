@@ -213,6 +213,9 @@ void* from_malloc(std::size_t bytes) {
 void* taken(Class& c) {
   Block* const block = c.free;
   c.free = block->next;
+  // The next one was mostly freed long ago, and who takes it reads where the list goes on. Not at null: that would
+  // cost a walk through the page tables.
+  __builtin_prefetch(c.free != nullptr ? c.free : block);
   --c.surplus;
   return block;
 }
