@@ -4,6 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "estimator/recover/frozen_tables.h"
+
 namespace headroom::recovery {
 
 namespace {
@@ -111,7 +113,7 @@ SlotId ParameterTable::stored(ValueId v, bool reversed) {
   // product.
   if (origins_.has_text())
     if (const char kind = named_kind(v); kind == 'b' || kind == 'c' || (anonymous && kind != 'p')) p.buffer = true;
-  p.trainable = !p.buffer;
+  p.trainable = !p.buffer && !is_sinusoid_table(graph_, origins_, v);
   // Folding lists its new weights last: their place is where they are used.
   e.initializer = init && !made_up ? init - graph_.initializers().front() : -1;
   e.certain = init && !anonymous;
@@ -201,7 +203,7 @@ SlotId ParameterTable::named(std::string_view reference, std::string_view path, 
     slot = stored(init);
     Entry& e = entry(slot);
     e.parameter.buffer = buffer;
-    e.parameter.trainable = !buffer && is_float(e.parameter.dtype);
+    e.parameter.trainable = !buffer && is_float(e.parameter.dtype) && !is_sinusoid_table(graph_, origins_, init);
     if (is_float(dtype) && e.parameter.dims != dims && !dims.empty()) e.parameter.dims = dims;
   } else {
     Entry& e = entries_.emplace_back();

@@ -6,6 +6,7 @@
 #include "estimator/recover/lifetimes.h"
 #include "estimator/recover/modules/bloom.h"
 #include "estimator/recover/modules/fast_path.h"
+#include "estimator/recover/modules/full_mask.h"
 #include "estimator/recover/modules/recurrent_cell.h"
 #include "estimator/recover/modules/rms_norm.h"
 #include "estimator/recover/modules/rotary.h"
@@ -49,6 +50,7 @@ Program recover(const ShapedGraph& graph, const RecoverOptions& options) {
   plan_dropouts_by_name(r);
   plan_noise_in_eval(r);
   plan_casts(r);
+  plan_full_masks(r);
   plan_rms_norms(r);
   plan_weight_norms(r);
   plan_bloom_gelus(r);

@@ -592,3 +592,38 @@ class Prototypes(nn.Module):
 
 def prototypes():
     return Prototypes(), {"x": torch.randn(32, 16)}
+
+
+class SinusoidalTable(nn.Embedding):
+    def __init__(self, positions, size):
+        super().__init__(positions, size, _freeze=True)
+
+
+class Positioned(nn.Module):
+    """A frozen table of positions, and a mask of ones that only an export adds, as transformers does."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed_positions = SinusoidalTable(64, 16)
+        self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        x = x + self.embed_positions(torch.arange(x.shape[1]))
+        scores = self.query(x) @ self.key(x).transpose(1, 2) / 4.0
+        if torch.jit.is_tracing() or torch.compiler.is_exporting():
+            seen = torch.ones(x.shape[0], x.shape[1], dtype=torch.bool)[:, None, :].expand(-1, x.shape[1], -1)
+            scores = scores + torch.where(seen, torch.tensor(0.0), torch.tensor(torch.finfo(x.dtype).min))
+        return scores.softmax(-1) @ self.value(x)
+
+
+class Encoded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.encoder, self.head = nn.Embedding(100, 16), Positioned(), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.words(x)))
+
+
+def encoded():
+    return Encoded(), {"x": ids()}

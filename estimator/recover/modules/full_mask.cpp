@@ -1,0 +1,70 @@
+#include "estimator/recover/modules/full_mask.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace headroom::recovery {
+
+namespace {
+
+/// Positions and other numbers from zero on: what ranges give by addition.
+bool is_range(const GraphView& g, ValueId v, int depth = 0) {
+  constexpr int deepest = 8;
+  const NodeIndex n = g.producer(v);
+  if (depth > deepest || n == no_node) return false;
+  if (g.is(n, "Range")) return g.number(g.input(n, 0)).value_or(-1) >= 0;
+  constexpr auto kept = std::to_array<std::string_view>({"Unsqueeze", "Reshape", "Cast", "Expand", "Identity"});
+  if (std::ranges::find(kept, g.op(n)) != kept.end()) return is_range(g, g.input(n, 0), depth + 1);
+  return g.is(n, "Add") && is_range(g, g.input(n, 0), depth + 1) && g.number(g.input(n, 1)).value_or(-1) >= 0;
+}
+
+bool is_true(const GraphView& g, ValueId v, int depth = 0) {
+  constexpr int deepest = 24;
+  if (!v.valid() || depth > deepest) return false;
+  if (const auto number = g.number(v)) return *number != 0;
+  const NodeIndex n = g.producer(v);
+  if (n == no_node) return false;
+  if (g.is(n, "And")) return is_true(g, g.input(n, 0), depth + 1) && is_true(g, g.input(n, 1), depth + 1);
+  if (g.is(n, "GreaterOrEqual")) return g.number(g.input(n, 1)) == 0.0 && is_range(g, g.input(n, 0));
+  if (g.is(n, "ConstantOfShape")) {
+    const Attribute* value = g.node(n).attribute("value");
+    return value && value->tensor &&
+           std::ranges::any_of(value->tensor->bytes, [](std::byte b) { return b != std::byte{0}; });
+  }
+  constexpr auto rearranged =
+      std::to_array<std::string_view>({"Cast", "Expand", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Slice",
+                                       "Gather", "GatherND", "Flatten", "Identity"});
+  return std::ranges::find(rearranged, g.op(n)) != rearranged.end() && is_true(g, g.input(n, 0), depth + 1);
+}
+
+/// where(true, 0, torch.finfo(dtype).min).
+bool hides_nothing(const GraphView& g, ValueId v) {
+  while (g.producer_op(v) == "Cast") v = g.input(g.producer(v), 0);
+  const NodeIndex where = g.producer(v);
+  constexpr double least_of_float16 = -65504;
+  return g.is(where, "Where") && g.number(g.input(where, 1)) == 0.0 &&
+         g.number(g.input(where, 2)).value_or(0) <= least_of_float16 && is_true(g, g.input(where, 0));
+}
+
+}  // namespace
+
+void plan_full_masks(Recovery& r) {
+  const GraphView& g = r.graph;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const auto softmax = static_cast<NodeIndex>(i);
+    if (!g.is(softmax, "Softmax")) continue;
+    ValueId scores = g.input(softmax, 0);
+    while (g.producer_op(scores) == "Cast") scores = g.input(g.producer(scores), 0);
+    const NodeIndex add = g.producer(scores);
+    if (!g.is(add, "Add") || g.readers(scores).size() != 1) continue;
+    for (const std::size_t side : {std::size_t{1}, std::size_t{0}})
+      if (hides_nothing(g, g.input(add, side))) {
+        r.replace(scores, g.input(add, 1 - side));
+        break;
+      }
+  }
+}
+
+}  // namespace headroom::recovery
