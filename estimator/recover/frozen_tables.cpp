@@ -23,9 +23,10 @@ bool is_sinusoid_table(const GraphView& g, const Origins& origins, ValueId weigh
     return std::ranges::any_of(g.readers(weight), [&](NodeIndex n) {
       return origins.module_class(n).find("Sinusoidal") != std::string_view::npos;
     });
-  // BART's learned tables have two rows more than positions, or a norm behind them.
-  constexpr std::int64_t multiple = 8, offset = 2;
-  return g.dims(weight)[0] % multiple != offset &&
+  // BART's learned tables have two rows more than positions, or a norm behind them; Blenderbot's have 128.
+  constexpr std::int64_t multiple = 8, offset = 2, of_blenderbot = 128;
+  const std::int64_t rows = g.dims(weight)[0];
+  return rows % multiple != offset && rows != of_blenderbot &&
          !any_named(g, [](std::string_view n) { return n.find("layernorm_embedding") != std::string_view::npos; });
 }
 
