@@ -98,6 +98,7 @@ class InPlace {
   /// "x.masked_fill_(mask, 0)", "F.mish(x, inplace=True)".
   bool method(std::size_t i, std::string_view op) {
     if (!contains(statement_, "_(") && !contains(statement_, "inplace=True")) return false;
+    if (!op.starts_with(prefix)) return false;
     const std::size_t dot = std::min(op.find('.'), op.size());
     const std::string_view name = op.substr(prefix.size(), dot - prefix.size());
     if (std::find(methods.begin(), methods.end(), name) == methods.end()) return false;

@@ -40,7 +40,8 @@ std::vector<bool> spelled_calls(std::string_view statement, std::string_view nam
       std::size_t open = at + spelling.size();
       const bool method = open < statement.size() && statement[open] == '_';
       open += method ? 1 : 0;
-      if (at == 0 || is_in_name(statement[at - 1]) || open >= statement.size() || statement[open] != '(') continue;
+      const bool other = at > 0 && is_in_name(statement[at - 1]);  // of a longer name
+      if (other || open >= statement.size() || statement[open] != '(') continue;
       found.emplace_back(closing(statement, open), method || by_argument);
     }
   };

@@ -41,6 +41,7 @@ TEST_CASE("which of a statement's calls are in place") {
   CHECK(spelled_calls("x.mul_(y * z)", "mul") == Calls{false, true});
   CHECK(spelled_calls("x.add_(torch.add(y, z))", "add") == Calls{false, true});
   CHECK(spelled_calls("z = F.celu(y, inplace=True)", "celu") == Calls{true});
+  CHECK(spelled_calls("relu_(x)", "relu") == Calls{true});
   CHECK(spelled_calls("x.clip_(min=0)", "clamp") == Calls{true});
   CHECK(spelled_calls("x.clamp_(min=0)", "clamp_min") == Calls{true});
   CHECK(spelled_calls("y = x.masked_fill(mask, 0)", "masked_fill").empty());

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <unordered_set>
+#include <vector>
 
 namespace headroom::recovery {
 
@@ -20,23 +22,39 @@ bool is_range(const GraphView& g, ValueId v, int depth = 0) {
   return g.is(n, "Add") && is_range(g, g.input(n, 0), depth + 1) && g.number(g.input(n, 1)).value_or(-1) >= 0;
 }
 
-bool is_true(const GraphView& g, ValueId v, int depth = 0) {
-  constexpr int deepest = 24;
-  if (!v.valid() || depth > deepest) return false;
-  if (const auto number = g.number(v)) return *number != 0;
-  const NodeIndex n = g.producer(v);
-  if (n == no_node) return false;
-  if (g.is(n, "And")) return is_true(g, g.input(n, 0), depth + 1) && is_true(g, g.input(n, 1), depth + 1);
-  if (g.is(n, "GreaterOrEqual")) return g.number(g.input(n, 1)) == 0.0 && is_range(g, g.input(n, 0));
-  if (g.is(n, "ConstantOfShape")) {
-    const Attribute* value = g.node(n).attribute("value");
-    return value && value->tensor &&
-           std::ranges::any_of(value->tensor->bytes, [](std::byte b) { return b != std::byte{0}; });
-  }
-  constexpr auto rearranged =
+/// All that it is made of by `and` and by moving elements is true.
+bool is_true(const GraphView& g, ValueId mask) {
+  constexpr auto moved =
       std::to_array<std::string_view>({"Cast", "Expand", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Slice",
                                        "Gather", "GatherND", "Flatten", "Identity"});
-  return std::ranges::find(rearranged, g.op(n)) != rearranged.end() && is_true(g, g.input(n, 0), depth + 1);
+  std::unordered_set<ValueId> seen;
+  std::vector<ValueId> work{g.resolve(mask)};
+  while (!work.empty()) {
+    const ValueId v = work.back();
+    work.pop_back();
+    if (!v.valid()) return false;
+    if (!seen.insert(v).second) continue;
+    if (const auto number = g.number(v)) {
+      if (*number == 0) return false;
+      continue;
+    }
+    const NodeIndex n = g.producer(v);
+    if (n == no_node) return false;
+    if (g.is(n, "And")) {
+      work.insert(work.end(), {g.input(n, 0), g.input(n, 1)});
+    } else if (g.is(n, "GreaterOrEqual")) {
+      if (g.number(g.input(n, 1)) != 0.0 || !is_range(g, g.input(n, 0))) return false;
+    } else if (g.is(n, "ConstantOfShape")) {
+      const Attribute* value = g.node(n).attribute("value");
+      if (!value || !value->tensor) return false;
+      if (std::ranges::none_of(value->tensor->bytes, [](std::byte b) { return b != std::byte{0}; })) return false;
+    } else if (std::ranges::find(moved, g.op(n)) != moved.end()) {
+      work.push_back(g.input(n, 0));
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// where(true, 0, torch.finfo(dtype).min).
