@@ -627,3 +627,43 @@ class Encoded(nn.Module):
 
 def encoded():
     return Encoded(), {"x": ids()}
+
+
+class Shortcut(nn.Module):
+    """A map made of tokens, which diffusers copies in training before the convolution of a shortcut."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix, self.conv_shortcut = nn.Linear(8, 8), nn.Conv2d(8, 4, 1)
+
+    def forward(self, x):
+        y = self.mix(x.flatten(2).transpose(1, 2)).transpose(1, 2).reshape(x.shape)
+        return self.conv_shortcut(y.contiguous() if self.training else y)
+
+
+class Shortcuts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Shortcut()
+
+    def forward(self, x):
+        return self.block(x)
+
+
+def shortcut():
+    return Shortcuts(), {"x": torch.randn(2, 8, 6, 6)}
+
+
+class Squeezed(nn.Module):
+    """torch.squeeze of a dimension that is not 1: the exporter writes a Squeeze that ONNX forbids."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(x).squeeze(1).relu()
+
+
+def squeezed():
+    return Squeezed(), {"x": torch.randn(2, 3, 8)}

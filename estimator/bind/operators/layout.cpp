@@ -81,9 +81,11 @@ void squeeze(const NodeShaper& op) {
   if (given)
     for (const auto a : op.axes(*given, d.size())) {
       const auto i = static_cast<std::size_t>(a);
-      if (d[i] != 1 && !op.tensor(0).upper_bound)
+      // torch.squeeze leaves other dimensions alone; its exporter writes a Squeeze all the same.
+      const bool left_alone = d[i] != 1 && op.node().metadata.fx_node.find("aten.squeeze") != std::string_view::npos;
+      if (d[i] != 1 && !left_alone && !op.tensor(0).upper_bound)
         op.fail("dimension " + std::to_string(a) + " is " + std::to_string(d[i]) + ", not 1");
-      gone[i] = true;
+      gone[i] = !left_alone;
     }
   else
     for (std::size_t i = 0; i < d.size(); ++i) gone[i] = d[i] == 1;

@@ -102,6 +102,17 @@ void find_map_of_tokens(Recovery& r, NodeIndex transpose) {
   r.restore_call(g.output(transpose), "contiguous", {});
 }
 
+/// "self.conv_shortcut(x.contiguous())" of diffusers' residual blocks in training: what attention made has channels
+/// last.
+void find_copied_shortcut(Recovery& r, NodeIndex conv) {
+  const ValueId x = r.graph.input(conv, 0);
+  if (!r.options.training || r.origins.has_text() || !x.valid()) return;
+  if (!r.origins.module(conv).ends_with(".conv_shortcut")) return;
+  r.override_operand(conv, x, [&r, x] {
+    return r.call("aten::contiguous", {r.tensor(x)}, std::string(r.graph.name(x)) + ".contiguous");
+  });
+}
+
 /// The exporter of x.chunk(n) writes one Slice a part, each beginning at the value where the one before it ended.
 void find_chunks(Recovery& r, NodeIndex first) {
   const GraphView& g = r.graph;
@@ -215,7 +226,8 @@ constexpr std::array list{Pattern{"Slice", find_chunks},
                           Pattern{"Concat", find_roll},
                           Pattern{"Concat", find_stack},
                           Pattern{"Squeeze", find_packed_projection},
-                          Pattern{"Transpose", find_map_of_tokens}};
+                          Pattern{"Transpose", find_map_of_tokens},
+                          Pattern{"Conv", find_copied_shortcut}};
 
 }  // namespace
 
