@@ -8,7 +8,7 @@ namespace headroom::recovery {
 
 namespace {
 
-/// A bias added to the product, on either side.
+/// A bias added to the product, on either side; one that is computed where the TorchScript exporter writes F.linear's.
 struct Biased {
   NodeIndex last;
   ValueId bias;
@@ -19,12 +19,13 @@ Biased with_bias(const Recovery& r, NodeIndex product, std::int64_t columns) {
   const NodeIndex add = g.only_reader(g.output(product));
   if (!g.is(add, "Add") || !r.is_free(add)) return {product, {}};
   const ValueId bias = g.other_input(add, g.output(product));
-  const bool fits = g.is_weight(bias, 1) && g.dims(bias)[0] == columns;
-  return fits ? Biased{add, bias} : Biased{product, {}};
+  if (g.dims(bias) != Dims{columns}) return {product, {}};
+  const bool of_function = !r.origins.has_text() && r.mode.torch_names && g.input(add, 0) == bias;
+  return g.is_weight(bias, 1) || of_function ? Biased{add, bias} : Biased{product, {}};
 }
 
 void claim_linear(Recovery& r, NodeIndex last, ValueId x, ValueId weight, bool reversed, ValueId bias) {
-  r.claim({last, {x}, [&r, x, weight, reversed, bias] {
+  r.claim({last, {x, bias}, [&r, x, weight, reversed, bias] {
              // A stored [K, N] weight is eager's [N, K] one, transposed by folding.
              const SlotId w = r.parameters.stored(weight, reversed);
              r.parameters.name_weight_of(w, r.path());
