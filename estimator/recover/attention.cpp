@@ -250,13 +250,13 @@ void call_attention(Recovery& r, const Attention& a, ValueId result) {
   r.emit("aten::scaled_dot_product_attention", std::move(args), result);
 }
 
-namespace {
-
 NodeIndex through_casts(const GraphView& g, ValueId v) {
   NodeIndex n = g.producer(v);
   while (g.is(n, "Cast") || g.is(n, "CastLike")) n = g.producer(g.input(n, 0));
   return n;
 }
+
+namespace {
 
 /// The square root of a scale that SDPA's decomposition multiplies into q and k.
 bool is_scale_root(const GraphView& g, ValueId v) {

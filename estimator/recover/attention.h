@@ -25,6 +25,9 @@ struct MaskOrigin {
 
 MaskOrigin mask_origin(const GraphView& graph, ValueId mask);
 
+/// The node that makes `v`, or what `v` is a cast of.
+NodeIndex through_casts(const GraphView& graph, ValueId v);
+
 /// Decides what eager passes for `mask`; notes what becomes of the mask's own nodes (replaced conditions, dropped
 /// expands), and that the packed-sequence test of transformers runs when a causal mask was dropped.
 MaskArgument mask_argument(Recovery& r, ValueId mask);

@@ -97,14 +97,13 @@ class InPlace {
 
   /// "x.masked_fill_(mask, 0)", "F.mish(x, inplace=True)".
   bool method(std::size_t i, std::string_view op) {
-    if (!contains(statement_, "_(") && !contains(statement_, "inplace=True")) return false;
-    if (!op.starts_with(prefix)) return false;
+    if (statement_.empty() || !op.starts_with(prefix)) return false;
     const std::size_t dot = std::min(op.find('.'), op.size());
     const std::string_view name = op.substr(prefix.size(), dot - prefix.size());
-    if (std::find(methods.begin(), methods.end(), name) == methods.end()) return false;
     const std::vector<bool> spelled = spelled_calls(statement_, name);
+    if (spelled.empty() || std::find(methods.begin(), methods.end(), name) == methods.end()) return false;
     const std::size_t turn = made_in_statement_[std::string(name)]++;
-    if (spelled.empty() || !spelled[turn % spelled.size()]) return false;
+    if (!spelled[turn % spelled.size()]) return false;
     const SlotId x = first_tensor(i);
     if (!x.valid() || uses_.maker(x) < 0 || r_.parameters.is_parameter(x)) return false;
     // "x.clone().mul_(y)": the export has no clone, its product is both.

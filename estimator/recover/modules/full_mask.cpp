@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "estimator/recover/attention.h"
+
 namespace headroom::recovery {
 
 namespace {
@@ -59,8 +61,7 @@ bool is_true(const GraphView& g, ValueId mask) {
 
 /// where(true, 0, torch.finfo(dtype).min).
 bool hides_nothing(const GraphView& g, ValueId v) {
-  while (g.producer_op(v) == "Cast") v = g.input(g.producer(v), 0);
-  const NodeIndex where = g.producer(v);
+  const NodeIndex where = through_casts(g, v);
   constexpr double least_of_float16 = -65504;
   return g.is(where, "Where") && g.number(g.input(where, 1)) == 0.0 &&
          g.number(g.input(where, 2)).value_or(0) <= least_of_float16 && is_true(g, g.input(where, 0));
@@ -73,13 +74,11 @@ void plan_full_masks(Recovery& r) {
   for (std::size_t i = 0; i < g.size(); ++i) {
     const auto softmax = static_cast<NodeIndex>(i);
     if (!g.is(softmax, "Softmax")) continue;
-    ValueId scores = g.input(softmax, 0);
-    while (g.producer_op(scores) == "Cast") scores = g.input(g.producer(scores), 0);
-    const NodeIndex add = g.producer(scores);
-    if (!g.is(add, "Add") || g.readers(scores).size() != 1) continue;
+    const NodeIndex add = through_casts(g, g.input(softmax, 0));
+    if (!g.is(add, "Add") || g.only_reader(g.output(add)) == no_node) continue;
     for (const std::size_t side : {std::size_t{1}, std::size_t{0}})
       if (hides_nothing(g, g.input(add, side))) {
-        r.replace(scores, g.input(add, 1 - side));
+        r.replace(g.output(add), g.input(add, 1 - side));
         break;
       }
   }
